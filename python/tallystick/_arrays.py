@@ -13,6 +13,8 @@ from tallystick.errors import DTypeError, NonFiniteError, ShapeError, Unsupporte
 
 def as_array(name: str, value: Any) -> NDArray[Any]:
     """`value` as a NumPy array, without a copy where it already is one or lends its memory (a CPU torch tensor)."""
+    if hasattr(value, "mask") and np.ma.is_masked(value):
+        raise DTypeError(f"`{name}` must not be a masked array with masked entries; leave those rows out", name)
     if hasattr(value, "detach"):
         value = value.detach()
         if str(value.dtype) == "torch.bfloat16":  # NumPy has no such type; float32 holds each of its values
@@ -38,7 +40,7 @@ def as_reals(name: str, value: Any, *, ndim: int = 1) -> NDArray[Any]:
 def as_number(name: str, value: Any, *, finite: bool = True) -> float:
     """One real number, never NaN; with `finite=False` it may be an infinity."""
     array = _of_dimensions(name, as_array(name, value), 0)
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "iuf":
         raise DTypeError(f"`{name}` must be a real number, found dtype {array.dtype}", name)
     number = float(array)
     if np.isnan(number) or (finite and np.isinf(number)):
@@ -56,8 +58,8 @@ def as_flag(name: str, value: Any) -> bool:
 def as_ddof(value: Any) -> int:
     """What standard deviations take off the number of values: 0 or 1."""
     ddof = as_integers("ddof", value, ndim=0).item()
-    if ddof not in (0, 1):
-        raise UnsupportedError(f"`ddof` must be 0 or 1, found {ddof}", "ddof")
+    if isinstance(value, bool | np.bool_) or ddof not in (0, 1):
+        raise UnsupportedError(f"`ddof` must be 0 or 1, found {value}", "ddof")
     return ddof
 
 
@@ -80,6 +82,15 @@ def as_text(name: str, value: Any) -> str:
     except UnicodeEncodeError as failure:
         raise DTypeError(f"`{name}` must be valid Unicode: {failure}", name) from failure
     return value
+
+
+def as_choice(name: str, value: Any, *choices: str) -> str:
+    """One of the strings that an option may be."""
+    choice = as_text(name, value)
+    if choice not in choices:
+        allowed = " or ".join(f'"{allowed}"' for allowed in choices)
+        raise UnsupportedError(f"`{name}` must be {allowed}, found {choice!r}", name)
+    return choice
 
 
 def as_integers(name: str, value: Any, *, ndim: int = 1) -> NDArray[np.int64]:

@@ -112,8 +112,9 @@ def test_best_of_group_gives_all_rows_of_the_best_trajectory_the_margin():
     np.testing.assert_allclose(found, [0.5, 0, 0.5, 0])
     assert (credit.best_of_group([1, 1, 0], [0] * 3) == 0).all()
     huge = [1.7e308, -1.7e308]
-    with pytest.raises(UnsupportedError, match=r"`rewards`.*float32"):
+    with pytest.raises(UnsupportedError, match=r"`rewards`.*too large"):
         credit.best_of_group(huge, [0, 0])
+    np.testing.assert_allclose(credit.best_of_group([1e39, 0], [0, 0], scale="std"), [2**0.5, 0])
 
 
 def test_all_singletons_warn_once_and_name_the_likely_cause():
@@ -202,6 +203,67 @@ def test_compat_is_what_the_docstring_lists():
         )
     assert gigpo(*rows, compat="verl-agent")[3] == 3
     assert gigpo(*rows)[3] == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "settled", "others"), [("weight", "row", ["trajectory"]), ("singleton", "raw", ["zero", "skip"])]
+)
+def test_compat_suffers_no_other_value_of_what_it_settles(option, settled, others):
+    rows = ([0, 1, 0, 3], [0, 0, 0, 1], [0, 0, 1, 0], ["x", "y", "x", "x"])
+    expected = gigpo(*rows, compat="verl-agent")
+    np.testing.assert_array_equal(gigpo(*rows, compat="verl-agent", **{option: settled}), expected)
+    for other in others:
+        with pytest.raises(
+            UnsupportedError, match=f"`{option}` must be \"{settled}\" with compat.*'{other}'"
+        ) as caught:
+            gigpo(*rows, compat="verl-agent", **{option: other})
+        assert caught.value.argument == option
+
+
+def test_without_compat_trajectories_count_and_what_is_alone_gets_nothing():
+    rows = ([0, 1, 0, 3], [0, 0, 0, 1], [0, 0, 1, 0], ["x", "y", "x", "x"])
+    np.testing.assert_array_equal(gigpo(*rows), gigpo(*rows, weight="trajectory", singleton="zero"))
+
+
+TOO_LARGE = {
+    "grpo": ("rewards", 3, lambda: credit.grpo([0, 0, 0, 6e38], [0] * 4, trajectory=[0, 0, 1, 2], scale="none")),
+    "raw": ("rewards", 2, lambda: credit.grpo([1, 0, 1e300], [0, 0, 1], singleton="raw")),
+    "spread": ("rewards", 0, lambda: credit.grpo([1.7e308, -1.7e308], [0, 0])),
+    "rloo": ("rewards", 3, lambda: credit.rloo([0, 0, 0, 5e38], [0] * 4, trajectory=[0, 0, 1, 2])),
+    "opo": ("rewards", 2, lambda: credit.opo([0, 0, 1e39], [0, 0, 0], [1, 1, 0], trajectory=[0, 0, 1])),
+    "gpg": ("rewards", 2, lambda: credit.gpg([0, 0, 1e39], [0, 0, 1], singleton="raw")),
+    "alpha": (
+        "rewards",
+        2,
+        lambda: credit.gpg([0, 0, 3e38, 0, 0, 0], [9, 9, 1, 1, 2, 2], trajectory=[0, 0, 0, 1, 0, 1]),
+    ),
+    "best_of_group": ("rewards", 2, lambda: credit.best_of_group([0, 0, 1e39], [0] * 3, trajectory=[0, 0, 1])),
+    "margin": ("rewards", 0, lambda: credit.best_of_group([1e200, -1e200], [0, 0], scale="std")),
+    "outcome": ("outcome", 0, lambda: gigpo([0] * 2, [0] * 2, [0, 1], [0, 1], outcome=[1e39, 0])),
+    "summed": ("rewards", 0, lambda: gigpo([1e39, 0], [0] * 2, [0, 1], [0, 1])),
+    "return": ("rewards", 0, lambda: gigpo([1e39, 0], [0] * 2, [0, 1], [0, 0], outcome=[0, 0])),
+    "terms": ("rewards", 0, lambda: gigpo([3e38, -3e38], [0] * 2, [0, 1], [0, 0])),
+    "step_weight": ("step_weight", 0, lambda: gigpo([1, 0], [0] * 2, [0, 1], [0, 0], step_weight=1e300)),
+    "tag": ("rewards", 0, lambda: credit.tag_groups([1e39, 0], [0, 0], [0, 0], outcome=[0, 0], scale="none")),
+    "outcomes": ("rewards", 1, lambda: credit.outcomes([0, 1.7e308, 1.7e308], [0] * 3, [0, 1, 1])),
+    "step_returns": (
+        "rewards",
+        1,
+        lambda: credit.step_returns([0, 1.7e308, 1.7e308], [0] * 3, [0, 1, 1], step=[0, 0, 1], gamma=1),
+    ),
+    "gae": ("values", 1, lambda: credit.gae([0, 0], [0, 1e300], [0, 2], gamma=0, lam=0, mask=None)),
+    "whitened": ("rewards", 1, lambda: credit.reinforce_pp([0, 1e200], [0, 2], gamma=0, mask=None, whiten=True)),
+    "scan": ("rewards", 0, lambda: credit.reinforce_pp([1.7e308, 1.7e308], [0, 2], mask=None)),
+    "baseline": ("rewards", 0, lambda: credit.reinforce_pp_baseline([1e39, 0], [0, 0], [0, 1, 2], mask=None)),
+    "accuracy": ("accuracy", 0, lambda: credit.informative_groups([1.7e308, -1.7e308], [0, 0])),
+}
+
+
+@pytest.mark.parametrize(("argument", "index", "call"), TOO_LARGE.values(), ids=TOO_LARGE)
+def test_what_is_too_large_is_named_as_the_user_passed_it(argument, index, call):
+    with pytest.raises(UnsupportedError, match=f"`{argument}`.*index {index}$") as caught:
+        call()
+    assert (caught.value.argument, caught.value.index) == (argument, index)
 
 
 @pytest.mark.parametrize(
@@ -337,6 +399,25 @@ def test_whitening_of_little():
         (UnsupportedError, "singleton", lambda: credit.best_of_group([1, 0], [0, 0], singleton="keep")),
         (UnsupportedError, "ddof", lambda: credit.best_of_group([1, 0], [0, 0], ddof=2)),
         (UnsupportedError, "eps", lambda: credit.best_of_group([1, 0], [0, 0], scale="std", eps=-1)),
+        (UnsupportedError, "scale", lambda: credit.gpg([1, 0], [0, 0], scale="batch_std")),
+        (UnsupportedError, "scale", lambda: gigpo([1, 0], [0, 0], [0, 1], [0, 0], scale="batch_std")),
+        (UnsupportedError, "scale", lambda: credit.tag_groups([1], [0], [0], outcome=[1], scale="batch_std")),
+        (UnsupportedError, "scale", lambda: credit.grpo([1, 0], [0, 0], scale="batch")),
+        (DTypeError, "scale", lambda: credit.grpo([1, 0], [0, 0], scale=[1.0, 1.0])),
+        (DTypeError, "scale", lambda: credit.rloo([1, 0], [0, 0], scale=[1.0, 1.0])),
+        (DTypeError, "scale", lambda: credit.opo([1, 0], [0, 0], [1, 1], scale=[1.0, 1.0])),
+        (UnsupportedError, "ddof", lambda: credit.grpo([1, 0], [0, 0], ddof=True)),
+        (DTypeError, "eps", lambda: credit.grpo([1, 0], [0, 0], eps=True)),
+        (DTypeError, "step_weight", lambda: gigpo([1, 0], [0, 0], [0, 1], [0, 0], step_weight=True)),
+        (DTypeError, "rewards", lambda: credit.grpo(np.ma.masked_array([1.0, 0.0], [False, True]), [0, 0])),
+        (UnsupportedError, "length", lambda: credit.opo([1, 0], [0, 0], [1e308, 1e308])),
+        (UnsupportedError, "low", lambda: credit.informative_groups([1, 0], [0, 0], low=1, high=0)),
+        (UnsupportedError, "tolerance", lambda: credit.informative_groups([1, 0], [0, 0], tolerance=-1)),
+        (UnsupportedError, "buffer", lambda: credit.overlong_penalty([1], max_length=10, buffer=11)),
+        (UnsupportedError, "length", lambda: credit.overlong_penalty([-1], max_length=10, buffer=5)),
+        (UnsupportedError, "factor", lambda: credit.overlong_penalty([9], max_length=10, buffer=5, factor=-1)),
+        (UnsupportedError, "factor", lambda: credit.overlong_penalty([9], max_length=10, buffer=5, factor=1e300)),
+        (UnsupportedError, "floor", lambda: credit.overlong_penalty([9], max_length=10, buffer=5, floor=1)),
         (DTypeError, "alpha", lambda: credit.gpg([1, 0], [0, 0], alpha=np.array(["a", "b"]))),
         (DTypeError, "low", lambda: credit.informative_groups([1, 0], [0, 0], low="0")),
         (NonFiniteError, "high", lambda: credit.informative_groups([1, 0], [0, 0], high=math.nan)),

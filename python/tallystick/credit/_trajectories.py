@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallystick._arrays import as_reals, require_finite, require_length
-from tallystick.errors import SingletonGroupsWarning, UnsupportedError
-from tallystick.groups import ids_of
+from tallystick.errors import SingletonGroupsWarning, TallystickError, UnsupportedError
+from tallystick.groups import group_normalize, ids_of
 
 
 @dataclass(frozen=True)
@@ -19,16 +21,25 @@ class Trajectories:
     """One entry per trajectory, in order of first appearance.
 
     Args:
-        values: int or real `[m]`, the outcome of each.
+        argument: what the user passed the outcomes as.
+        values: real `[m]`, the outcome of each.
         group: int64 `[m]`, dense group id of each.
         n_groups: number of groups.
         of_row: int64 `[n]`, the trajectory of each row; None where every row is a trajectory.
+        first_row: int64 `[m]`, the first row of each trajectory; None where every row is a trajectory.
     """
 
+    argument: str
     values: NDArray[Any]
     group: NDArray[np.int64]
     n_groups: int
     of_row: NDArray[np.int64] | None
+    first_row: NDArray[np.int64] | None
+
+    def normalized(self, **rules: Any) -> NDArray[np.float32]:
+        """float32 `[n]`: the outcomes centred and scaled as `group_normalize` does it, on every row."""
+        with blamed(self.argument, self.first_row):
+            return self.to_rows(group_normalize(self.values, self.group, **rules))
 
     def to_rows(self, per_trajectory: NDArray[Any]) -> NDArray[Any]:
         """`[m]` to `[n]`: the value of a row's trajectory."""
@@ -66,7 +77,7 @@ def trajectories(argument: str, values: Any, group: Any, trajectory: Any, *, war
     require_finite(argument, outcomes)
     groups, n_groups = ids_of(group=group)
     require_length("group", groups, len(outcomes), "one per row")
-    of_row = None
+    of_row = first = None
     if trajectory is not None:
         of_row, count = trajectory_ids(groups, trajectory)
         first = np.empty(count, dtype=np.int64)
@@ -88,7 +99,25 @@ def trajectories(argument: str, values: Any, group: Any, trajectory: Any, *, war
             SingletonGroupsWarning,
             stacklevel=3,
         )
-    return Trajectories(outcomes, groups, n_groups, of_row)
+    return Trajectories(argument, outcomes, groups, n_groups, of_row, first)
+
+
+@contextmanager
+def blamed(argument: str, places: NDArray[np.int64] | None = None) -> Iterator[None]:
+    """Names the user's argument where a column that was made from it turns out too large.
+
+    Such a column is finite and of the right length when it is handed on as `x` or `values`, so that nothing else can be
+    wrong with it. `places` gives the place in the argument of each of its entries; None: the same.
+    """
+    try:
+        yield
+    except TallystickError as failure:
+        if failure.argument not in ("x", "values"):
+            raise
+        index = failure.index if places is None or failure.index is None else int(places[failure.index])
+        raise UnsupportedError(
+            f"`{argument}` gives a result too large for a float at index {index}", argument, index
+        ) from None
 
 
 def trajectory_ids(group: NDArray[np.int64], trajectory: Any) -> tuple[NDArray[np.int64], int]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallystick._arrays import as_number, as_reals, narrowed, require_finite
-from tallystick.credit._trajectories import trajectories
+from tallystick.credit._trajectories import blamed, trajectories
 from tallystick.errors import UnsupportedError
 from tallystick.ragged import segment_reduce
 
@@ -41,17 +41,24 @@ def informative_groups(
 
     Raises:
         NonFiniteError: a NaN or an infinity among `accuracy`; a bound that is NaN.
-        UnsupportedError: rows of one trajectory carry different values.
+        UnsupportedError: rows of one trajectory carry different values; an empty band; a negative `tolerance`.
         ShapeError: columns of different lengths.
 
     Source:
         Yu et al. 2025, DAPO, arXiv 2503.14476, "dynamic sampling".
     """
+    lowest, highest = as_number("low", low, finite=False), as_number("high", high, finite=False)
+    if not lowest < highest:
+        raise UnsupportedError(f"`low` must be below `high`, found {low} and {high}", "low")
+    noise = as_number("tolerance", tolerance)
+    if noise < 0:
+        raise UnsupportedError(f"`tolerance` must not be negative, found {tolerance}", "tolerance")
     found = trajectories("accuracy", accuracy, group, trajectory, warn=False)
     order, offsets = found.ranked()
-    means = segment_reduce(found.values[order], offsets, "mean")
-    lowest, highest = as_number("low", low, finite=False), as_number("high", high, finite=False)
-    keep = (lowest < means) & (means < highest) & (found.spreads() > as_number("tolerance", tolerance))
+    best = order[offsets[:-1]]
+    with blamed("accuracy", best if found.first_row is None else found.first_row[best]):
+        means = segment_reduce(found.values[order], offsets, "mean")
+    keep = (lowest < means) & (means < highest) & (found.spreads() > noise)
     return found.to_rows(keep[found.group])
 
 
@@ -87,30 +94,40 @@ def overlong_penalty(
     factor * min(0, max(floor, (max_length - buffer - L) / buffer)).
 
     Args:
-        length: real `[n]`, tokens of each answer.
+        length: real `[n]`, tokens of each answer, not negative.
         max_length: the length at which the full penalty is reached, in tokens.
-        buffer: the stretch before it over which the penalty grows, in tokens, above 0.
-        factor: penalty at `max_length`.
-        floor: the least value before `factor`; -1 as in the paper, None for the open code, which has none.
+        buffer: the stretch before it over which the penalty grows, in tokens, above 0 and at most `max_length`.
+        factor: penalty at `max_length`, not negative.
+        floor: the least value before `factor`, not above 0; -1 as in the paper, None for the open code, which has none.
 
     Returns:
         float32 `[n]`. With max_length 120 and buffer 20, lengths [100, 110, 130] give [0, -0.5, -1].
 
     Raises:
         NonFiniteError: a NaN or an infinity among `length`.
-        UnsupportedError: `buffer` is not positive.
+        UnsupportedError: a number outside its range.
 
     Source:
         Yu et al. 2025, DAPO, arXiv 2503.14476, "soft overlong punishment".
     """
-    stretch = as_number("buffer", buffer)
-    if not stretch > 0:
-        raise UnsupportedError(f"`buffer` must be above 0, found {buffer}", "buffer")
+    stretch, limit, most = as_number("buffer", buffer), as_number("max_length", max_length), as_number("factor", factor)
+    if not 0 < stretch <= limit:
+        raise UnsupportedError(
+            f"`buffer` must be above 0 and at most `max_length`, found {buffer} and {max_length}", "buffer"
+        )
+    if most < 0:
+        raise UnsupportedError(f"`factor` must not be negative, found {factor}", "factor")
+    least = None if floor is None else as_number("floor", floor)
+    if least is not None and least > 0:
+        raise UnsupportedError(f"`floor` must not be above 0, found {floor}", "floor")
     tokens = as_reals("length", length).astype(np.float64, copy=False)
     require_finite("length", tokens)
+    if (tokens < 0).any():
+        row = int(np.argmax(tokens < 0))
+        raise UnsupportedError(f"`length` must not be negative, found {tokens[row]} at row {row}", "length", row)
     with np.errstate(over="ignore"):
-        overlong = np.minimum((as_number("max_length", max_length) - stretch - tokens) / stretch, 0)
-        if floor is not None:
-            overlong = np.maximum(overlong, as_number("floor", floor))
-        penalty = as_number("factor", factor) * overlong
-    return narrowed("length", penalty)
+        overlong = np.minimum((limit - stretch - tokens) / stretch, 0)
+        if least is not None:
+            overlong = np.maximum(overlong, least)
+        narrowed("length", overlong)
+        return narrowed("factor", most * overlong)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tallystick._arrays import as_reals, as_text, narrowed, require_finite, require_length
-from tallystick.credit._trajectories import trajectories
+from tallystick._arrays import as_choice, as_reals, narrowed, require_finite, require_length
+from tallystick.credit._trajectories import blamed, trajectories
 from tallystick.errors import UnsupportedError
-from tallystick.groups import group_normalize
 from tallystick.ragged import segment_reduce
 
 Scale = Literal["std", "batch_std", "none"]
@@ -54,12 +54,12 @@ def grpo(
     Source:
         Shao et al. 2024, DeepSeekMath, arXiv 2402.03300; `scale="none"`: Liu et al. 2025, Understanding
         R1-Zero-Like Training, arXiv 2503.20783; `scale="batch_std"`: Liu et al. 2025, Tricks or Traps?, arXiv
-        2508.08221. verl has eps 1e-6 and singleton "raw", TRL eps 1e-4.
+        2508.08221, and ROLL, the code that its runs used (eps 1e-6, sample deviation of the outcomes as they came).
+        verl has eps 1e-6 and singleton "raw", TRL eps 1e-4.
     """
+    as_choice("scale", scale, "std", "batch_std", "none")
     found = trajectories("rewards", rewards, group, trajectory)
-    return found.to_rows(
-        group_normalize(found.values, found.group, scale=scale, singleton=singleton, ddof=ddof, eps=eps)
-    )
+    return found.normalized(scale=scale, singleton=singleton, ddof=ddof, eps=eps)
 
 
 def rloo(
@@ -93,12 +93,12 @@ def rloo(
 
     Source:
         Ahmadian et al. 2024, Back to Basics: Revisiting REINFORCE Style Optimization, arXiv 2402.14740.
-        verl's loop keeps the raw outcome of a group of one, its vectorised form gives 0.
+        The same in the RLOO trainer of TRL, announced with the first author (Huang and Ahmadian 2024, Putting RL back
+        in RLHF). verl's loop keeps the raw outcome of a group of one, its vectorised form gives 0.
     """
+    as_choice("scale", scale, "none", "std", "batch_std")
     found = trajectories("rewards", rewards, group, trajectory)
-    return found.to_rows(
-        group_normalize(found.values, found.group, center="loo", scale=scale, singleton=singleton, ddof=ddof, eps=eps)
-    )
+    return found.normalized(center="loo", scale=scale, singleton=singleton, ddof=ddof, eps=eps)
 
 
 def opo(
@@ -135,25 +135,23 @@ def opo(
     Source:
         Hao et al. 2025, On-Policy RL with Optimal Reward Baseline, arXiv 2505.23585; its code is verl's.
     """
+    as_choice("scale", scale, "none", "std", "batch_std")
     found = trajectories("rewards", rewards, group, trajectory)
-    tokens = as_reals("length", length)
+    tokens = as_reals("length", length).astype(np.float64, copy=False)
     rows = len(found.values) if found.of_row is None else len(found.of_row)
     require_length("length", tokens, rows, "one per row")
     require_finite("length", tokens)
     if (tokens < 0).any():
         row = int(np.argmax(tokens < 0))
         raise UnsupportedError(f"`length` must not be negative, found {tokens[row]} at row {row}", "length", row)
-    return found.to_rows(
-        group_normalize(
-            found.values,
-            found.group,
-            center="weighted",
-            scale=scale,
-            singleton=singleton,
-            ddof=ddof,
-            eps=eps,
-            weight=found.sums(tokens),
-        )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(tokens.sum()):
+            row = int(np.argmax(tokens))
+            raise UnsupportedError(
+                f"`length` must have a sum that float64 can hold, found {tokens[row]} at row {row}", "length", row
+            )
+    return found.normalized(
+        center="weighted", weight=found.sums(tokens), scale=scale, singleton=singleton, ddof=ddof, eps=eps
     )
 
 
@@ -193,19 +191,17 @@ def gpg(
     Source:
         Chu et al. 2025, GPG: A Simple and Strong Reinforcement Learning Baseline, arXiv 2504.02546.
     """
+    as_choice("alpha", alpha, "live_samples", "live_groups", "nonzero_scores")
+    as_choice("scale", scale, "none", "std")
     found = trajectories("rewards", rewards, group, trajectory)
-    if as_text("alpha", alpha) == "live_samples":
+    if alpha == "live_samples":
         total, counted = len(found.values), found.sizes()[found.spreads() > 0].sum()
     elif alpha == "live_groups":
         total, counted = found.n_groups, np.count_nonzero(found.spreads())
-    elif alpha == "nonzero_scores":
-        total, counted = len(found.values), np.count_nonzero(found.values)
     else:
-        raise UnsupportedError(
-            f'`alpha` must be "live_samples", "live_groups" or "nonzero_scores", found {alpha!r}', "alpha"
-        )
-    centred = group_normalize(found.values, found.group, scale=scale, singleton=singleton, ddof=ddof, eps=eps)
-    return found.to_rows(narrowed("rewards", centred.astype(np.float64) * (total / max(counted, 1))))
+        total, counted = len(found.values), np.count_nonzero(found.values)
+    centred = found.normalized(scale=scale, singleton=singleton, ddof=ddof, eps=eps)
+    return narrowed("rewards", centred.astype(np.float64) * (total / max(counted, 1)))
 
 
 def best_of_group(
@@ -242,8 +238,7 @@ def best_of_group(
         Tang et al. 2025, Optimizing Language Models for Inference Time Objectives using Reinforcement Learning, arXiv
         2503.19595, as verl's `grpo_passk` has it; verl refuses a group of one.
     """
-    if as_text("scale", scale) not in ("none", "std"):
-        raise UnsupportedError(f'`scale` must be "none" or "std", found {scale!r}', "scale")
+    as_choice("scale", scale, "none", "std")
     found = trajectories("rewards", rewards, group, trajectory)
     order, offsets = found.ranked()
     sizes = found.sizes()
@@ -259,15 +254,9 @@ def best_of_group(
     advantages[best] = margin
     deviation: Any = "none"
     if scale == "std":
-        deviation = np.where(several, segment_reduce(outcomes[order], offsets, "std", ddof=ddof), 1)[found.group]
-    return found.to_rows(
-        group_normalize(
-            narrowed("rewards", advantages),
-            found.group,
-            center="none",
-            scale=deviation,
-            singleton=singleton,
-            ddof=ddof,
-            eps=eps,
-        )
+        with blamed("rewards", best if found.first_row is None else found.first_row[best]):
+            spread = segment_reduce(outcomes[order], offsets, "std", ddof=ddof)
+        deviation = np.where(several, spread, 1)[found.group]
+    return replace(found, values=advantages).normalized(
+        center="none", scale=deviation, singleton=singleton, ddof=ddof, eps=eps
     )

@@ -7,8 +7,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tallystick._arrays import as_integers, as_number, as_reals, as_text, narrowed, require_finite, require_length
-from tallystick.credit._trajectories import trajectories, trajectory_ids
+from tallystick._arrays import (
+    as_choice,
+    as_integers,
+    as_number,
+    as_reals,
+    as_text,
+    narrowed,
+    require_finite,
+    require_length,
+)
+from tallystick.credit._trajectories import blamed, trajectories, trajectory_ids
 from tallystick.credit.outcome import Singleton
 from tallystick.errors import UnsupportedError
 from tallystick.groups import group_normalize, ids_of
@@ -32,9 +41,11 @@ def outcomes(rewards: Any, group: Any, trajectory: Any) -> NDArray[np.float64]:
     """
     earned, groups = _rewards_and_groups(rewards, group)
     ids, count = trajectory_ids(groups, trajectory)
-    totals = np.bincount(ids, weights=earned, minlength=count).astype(np.float64, copy=False)
-    require_finite("rewards", totals)
-    return totals[ids]
+    totals = np.bincount(ids, weights=earned, minlength=count).astype(np.float64, copy=False)[ids]
+    if not np.isfinite(totals).all():
+        row = int(np.argmax(~np.isfinite(totals)))
+        raise UnsupportedError(f"`rewards` give a sum too large for a float at index {row}", "rewards", row)
+    return totals
 
 
 def step_returns(rewards: Any, group: Any, trajectory: Any, *, step: Any, gamma: float) -> NDArray[np.float64]:
@@ -74,7 +85,9 @@ def step_returns(rewards: Any, group: Any, trajectory: Any, *, step: Any, gamma:
         )
     offsets = np.concatenate([[0], np.cumsum(np.bincount(ids, minlength=count))])
     returns = np.empty(len(earned))
-    returns[order] = reverse_scan(earned[order], offsets, as_number("gamma", gamma))
+    discount = as_number("gamma", gamma)
+    with blamed("rewards", order):
+        returns[order] = reverse_scan(earned[order], offsets, discount)
     return returns
 
 
@@ -89,9 +102,9 @@ def gigpo(
     gamma: float = 0.95,
     step_weight: float = 1.0,
     scale: Literal["none", "std"] = "none",
-    weight: Literal["trajectory", "row"] = "trajectory",
+    weight: Literal["trajectory", "row"] | None = None,
     compat: Literal["verl-agent"] | None = None,
-    singleton: Singleton = "zero",
+    singleton: Singleton | None = None,
     ddof: int = 1,
     eps: float = 1e-6,
 ) -> NDArray[np.float32]:
@@ -114,9 +127,11 @@ def gigpo(
         step_weight: factor of the step term.
         scale: whether both terms are divided by their group's deviation.
         weight: what counts once in the statistics of A_E: a trajectory, or each of its rows, so that long ones weigh
-            more. Those of A_S always count rows.
-        compat: "verl-agent" gives the numbers of the authors' code; it sets `weight="row"` and `singleton="raw"`.
-        singleton: A_E of what is alone in its group: 0, its outcome ("raw"; over 1 + eps with `scale="std"`).
+            more. Those of A_S always count rows. None: "trajectory", or what `compat` asks for.
+        compat: "verl-agent" gives the numbers of the authors' code: `weight` "row" and `singleton` "raw"; any other
+            value of these two is refused beside it.
+        singleton: A_E of what is alone in its group: 0 ("zero"), or its outcome ("raw"; over 1 + eps with
+            `scale="std"`). None: "zero", or what `compat` asks for.
         ddof: 1 for the sample deviation, 0 for the population's.
         eps: added to the deviations.
 
@@ -126,7 +141,8 @@ def gigpo(
 
     Raises:
         NonFiniteError: a NaN or an infinity among `rewards` or `outcome`.
-        UnsupportedError: two rows of one trajectory share a step, or differ in `outcome` with `weight="trajectory"`.
+        UnsupportedError: two rows of one trajectory share a step, or differ in `outcome` with `weight="trajectory"`; a
+            `weight` or `singleton` that `compat` contradicts.
         ShapeError: columns of different lengths.
 
     Source:
@@ -146,24 +162,22 @@ def gigpo(
         - It computes in float32, where equal rewards may leave a residue of rounding over eps; here exactly 0.
         - Its optional grouping of similar texts is `states.text_clusters`, whose ids are a `state` as well.
     """
-    if compat is not None and as_text("compat", compat) == "verl-agent":
-        weight, singleton = "row", "raw"
-    elif compat is not None:
-        raise UnsupportedError(f'`compat` must be "verl-agent" or None, found {compat!r}', "compat")
-    if as_text("weight", weight) not in ("trajectory", "row"):
-        raise UnsupportedError(f'`weight` must be "trajectory" or "row", found {weight!r}', "weight")
+    as_choice("scale", scale, "none", "std")
+    if compat is not None:
+        as_choice("compat", compat, "verl-agent")
+    counted = as_choice("weight", _agreed("weight", weight, "trajectory", "row", compat), "trajectory", "row")
+    alone = _agreed("singleton", singleton, "zero", "raw", compat)
     returns = step_returns(rewards, group, trajectory, step=step, gamma=gamma)
     found = trajectories(
-        "outcome",
+        "rewards" if outcome is None else "outcome",
         outcomes(rewards, group, trajectory) if outcome is None else outcome,
         group,
-        trajectory if weight == "trajectory" else None,
+        trajectory if counted == "trajectory" else None,
     )
-    episode = found.to_rows(
-        group_normalize(found.values, found.group, scale=scale, singleton=singleton, ddof=ddof, eps=eps)
-    )
+    episode = found.normalized(scale=scale, singleton=alone, ddof=ddof, eps=eps)
     anchors, _ = ids_of(group=group, state=state)
-    met = group_normalize(returns, anchors, scale=scale, ddof=ddof, eps=eps)
+    with blamed("rewards"):
+        met = group_normalize(returns, anchors, scale=scale, ddof=ddof, eps=eps)
     return _sum(episode, step_weight, met)
 
 
@@ -211,14 +225,25 @@ def tag_groups(
         Zhang et al. 2025, RLVMR: Reinforcement Learning with Verifiable Meta-Reasoning Rewards, arXiv 2507.22844, and
         its code: `step_weight` 1 in the scripts, 0.5 in the configuration; statistics over rows; singleton "raw".
     """
+    as_choice("scale", scale, "std", "none")
     earned, groups = _rewards_and_groups(rewards, group)
     found = trajectories("outcome", outcome, groups, trajectory)
-    episode = found.to_rows(
-        group_normalize(found.values, found.group, scale=scale, singleton=singleton, ddof=ddof, eps=eps)
-    )
+    episode = found.normalized(scale=scale, singleton=singleton, ddof=ddof, eps=eps)
     tags, _ = ids_of(group=groups, tag=tag)
-    tagged = group_normalize(earned, tags, scale=scale, singleton=singleton, ddof=ddof, eps=eps)
+    with blamed("rewards"):
+        tagged = group_normalize(earned, tags, scale=scale, singleton=singleton, ddof=ddof, eps=eps)
     return _sum(episode, step_weight, tagged)
+
+
+def _agreed(name: str, given: str | None, usual: str, compatible: str, compat: str | None) -> Any:
+    """The value of an option that `compat` settles; another one beside it is refused."""
+    if compat is None:
+        return usual if given is None else given
+    if given is not None and as_text(name, given) != compatible:
+        raise UnsupportedError(
+            f'`{name}` must be "{compatible}" with compat="{compat}", found {given!r}; leave out one of the two', name
+        )
+    return compatible
 
 
 def _rewards_and_groups(rewards: Any, group: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -230,6 +255,7 @@ def _rewards_and_groups(rewards: Any, group: Any) -> tuple[NDArray[np.float64], 
 
 
 def _sum(episode: NDArray[np.float32], step_weight: float, steps: NDArray[np.float32]) -> NDArray[np.float32]:
+    factor = as_number("step_weight", step_weight)
     with np.errstate(over="ignore", invalid="ignore"):
-        total = episode.astype(np.float64) + as_number("step_weight", step_weight) * steps
-    return narrowed("step_weight", total)
+        total = episode.astype(np.float64) + factor * steps
+    return narrowed("step_weight" if abs(factor) > 1 else "rewards", total)

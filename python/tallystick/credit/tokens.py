@@ -9,21 +9,20 @@ from numpy.typing import NDArray
 
 from tallystick import _native
 from tallystick._arrays import (
+    as_choice,
     as_flag,
     as_integers,
     as_mask,
     as_number,
     as_reals,
-    as_text,
     narrowed,
     require_finite,
     require_length,
     require_offsets,
 )
-from tallystick.credit._trajectories import trajectories
+from tallystick.credit._trajectories import blamed, trajectories
 from tallystick.credit.outcome import Singleton
 from tallystick.errors import CapacityError, UnsupportedError
-from tallystick.groups import group_normalize
 from tallystick.ragged import reverse_scan
 
 DeadRewards = Literal["move", "drop"]
@@ -74,8 +73,17 @@ def gae(
     live = None if mask is None else as_mask("mask", mask)
     earned = _settled(as_reals("rewards", rewards).astype(np.float64, copy=False), starts, live, dead_rewards)
     predicted = as_reals("values", values).astype(np.float64, copy=False)
-    advantages, returns = _native.gae(earned, predicted, starts, as_number("gamma", gamma), as_number("lam", lam), live)
-    return _finished(advantages, live, whiten), narrowed("rewards", returns)
+    discount, share = as_number("gamma", gamma), as_number("lam", lam)
+    try:
+        advantages, returns = _native.gae(earned, predicted, starts, discount, share, live)
+        return _finished(advantages, live, whiten), narrowed("rewards", returns)
+    except UnsupportedError as failure:
+        used = predicted if live is None else predicted[live]
+        if failure.argument != "rewards" or np.abs(used).max() <= np.abs(earned).max():
+            raise
+        raise UnsupportedError(
+            f"`values` give a result too large for a float at index {failure.index}", "values", failure.index
+        ) from None
 
 
 def reinforce_pp(
@@ -112,7 +120,9 @@ def reinforce_pp(
     starts = as_integers("offsets", offsets)
     live = None if mask is None else as_mask("mask", mask)
     earned = _settled(as_reals("rewards", rewards).astype(np.float64, copy=False), starts, live, dead_rewards)
-    returns = reverse_scan(earned, starts, as_number("gamma", gamma), mask=live)
+    discount = as_number("gamma", gamma)
+    with blamed("rewards"):
+        returns = reverse_scan(earned, starts, discount, mask=live)
     return _finished(returns, live, whiten), narrowed("rewards", returns)
 
 
@@ -152,7 +162,7 @@ def reinforce_pp_baseline(
         Hu 2025, REINFORCE++, arXiv 2501.03262, the variant with a group baseline; singleton "raw" in verl.
     """
     found = trajectories("rewards", rewards, group, trajectory)
-    centred = found.to_rows(group_normalize(found.values, found.group, scale="none", singleton=singleton))
+    centred = found.normalized(scale="none", singleton=singleton)
     starts = as_integers("offsets", offsets)
     require_length("offsets", starts, len(centred) + 1, "one more than rows")
     require_offsets(starts)
@@ -188,7 +198,8 @@ def whitened(values: Any, mask: Any = None, *, eps: float = 1e-8) -> NDArray[np.
         ShapeError: columns of different lengths.
 
     Source:
-        `masked_whiten` of verl, which refuses a value that is alone.
+        `masked_whiten` of verl, which refuses a value that is alone. OpenRLHF, the code of REINFORCE++'s author,
+        divides by the number of positions instead and floors the variance at 1e-8.
     """
     array = as_reals("values", values).astype(np.float64, copy=False)
     live = np.ones(len(array), dtype=np.bool_) if mask is None else as_mask("mask", mask)
@@ -204,7 +215,12 @@ def whitened(values: Any, mask: Any = None, *, eps: float = 1e-8) -> NDArray[np.
             centred = xs - xs.mean()
             variance = centred @ centred / (len(xs) - 1) + softening
         if not 0 < variance < np.inf:
-            raise UnsupportedError("`values` must have a variance that float64 can hold", "values")
+            index = int(np.flatnonzero(live)[np.argmax(np.abs(xs))])
+            raise UnsupportedError(
+                f"`values` must have a variance that float64 can hold, found {array[index]} at index {index}",
+                "values",
+                index,
+            )
         out[live] = centred / np.sqrt(variance)
     return out
 
@@ -216,8 +232,7 @@ def _settled(
     dead_rewards: DeadRewards,
 ) -> NDArray[np.float64]:
     """The rewards that live tokens earn."""
-    if as_text("dead_rewards", dead_rewards) not in ("move", "drop"):
-        raise UnsupportedError(f'`dead_rewards` must be "move" or "drop", found {dead_rewards!r}', "dead_rewards")
+    as_choice("dead_rewards", dead_rewards, "move", "drop")
     if live is None or dead_rewards == "drop":
         return rewards
     return _native.rewards_on_live(rewards, offsets, live)
@@ -226,4 +241,5 @@ def _settled(
 def _finished(
     advantages: NDArray[np.floating[Any]], live: NDArray[np.bool_] | None, whiten: bool
 ) -> NDArray[np.float32]:
-    return whitened(advantages, live) if as_flag("whiten", whiten) else narrowed("rewards", advantages)
+    with blamed("rewards"):
+        return whitened(advantages, live) if as_flag("whiten", whiten) else narrowed("rewards", advantages)
