@@ -181,7 +181,23 @@ def test_numpy_columns_are_read():
         (DTypeError, "`log_probs`.*found list", {"log_probs": [[0.0]]}),
         (DTypeError, "`log_probs`.*found torch.int64", {"log_probs": torch.zeros(3, 7, dtype=torch.int64)}),
         (UnsupportedError, "`response_mask`.*0.5 at index 0", {"response_mask": torch.full((3, 7), 0.5)}),
+        (DTypeError, "`advantages`.*read as a tensor", {"advantages": "x"}),
+        (DTypeError, "`advantages`.*complex", {"advantages": torch.ones(3, 7, dtype=torch.complex64)}),
+        (DTypeError, "`old_log_probs`.*complex", {"old_log_probs": torch.ones(3, 7, dtype=torch.complex64)}),
+        (DTypeError, "`response_mask`", {"response_mask": None}),
+        (ShapeError, "`offsets`.*packed", {"offsets": [0, 7, 14, 21]}),
         (UnsupportedError, "`aggregation`", {"aggregation": "mean"}),
+        (DTypeError, "`aggregation`", {"aggregation": np.array(["a", "b"])}),
+        (UnsupportedError, "`horizon`", {"horizon": 0}),
+        (NonFiniteError, "`horizon`", {"aggregation": "seq-mean-token-sum-norm", "horizon": math.inf}),
+        (DTypeError, "`horizon`", {"aggregation": "seq-mean-token-sum-norm", "horizon": "9"}),
+        (UnsupportedError, "`empty_rows`", {"empty_rows": "drop"}),
+        (UnsupportedError, "`global_counts`.*int", {"global_counts": 5}),
+        (UnsupportedError, "`global_counts`.*'sequence'", {"global_counts": {"tokens": 6, "sequence": 2}}),
+        (UnsupportedError, "`global_counts`.*-3", {"global_counts": {"tokens": -3}}),
+        (UnsupportedError, "`global_counts`.*nan", {"global_counts": {"tokens": math.nan}}),
+        (UnsupportedError, "`global_counts`.*1, 2", {"global_counts": {"tokens": [1, 2]}}),
+        (DTypeError, "`global_counts`", {"global_counts": {"tokens": "6"}}),
         (UnsupportedError, "`horizon`", {"aggregation": "seq-mean-token-sum-norm"}),
         (UnsupportedError, "`empty_rows`", {"aggregation": "seq-mean-token-sum", "empty_rows": "drop"}),
         (UnsupportedError, "`global_counts`", {"global_counts": {"sequences": 3}}),
@@ -200,6 +216,26 @@ def test_bad_input_is_named(error, words, change):
         policy_loss(**arguments, rule=PPOClip())
 
 
+@pytest.mark.parametrize("rule", [None, "ppo", 5, {}, PPOClip, preset])
+def test_what_is_no_rule_is_refused(rule):
+    log_probs, _, advantages, mask = batch()
+    with pytest.raises(UnsupportedError, match=r"`rule` must be a rule such as PPOClip\(\).*found") as caught:
+        policy_loss(log_probs, advantages, mask, rule=rule)
+    assert caught.value.argument == "rule"
+
+
+@pytest.mark.parametrize("offsets", [[0, 99], [0.0, 14.0], "rows", {}])
+def test_offsets_are_read_even_where_no_row_is_summed(offsets):
+    with pytest.raises((ShapeError, DTypeError), match="`offsets`"):
+        aggregate(torch.zeros(14), torch.ones(14), "token-mean", offsets=offsets)
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0], torch.ones(()), torch.ones(2, 2, 2)])
+def test_values_must_be_packed_or_padded(values):
+    with pytest.raises((ShapeError, DTypeError), match="`values`"):
+        aggregate(values, torch.ones(getattr(values, "shape", 2)))
+
+
 @pytest.mark.parametrize("offsets", [None, [0, 7], [1, 14], [0, 9, 7, 14], [[0, 14]], []])
 def test_packed_rows_need_offsets_that_fit(offsets):
     with pytest.raises(ShapeError, match="`offsets`"):
@@ -214,6 +250,7 @@ def test_packed_rows_need_offsets_that_fit(offsets):
         (UnsupportedError, {"dual": 1.0}),
         (NonFiniteError, {"high": math.nan}),
         (DTypeError, {"low": "0.2"}),
+        (DTypeError, {"high": True}),
     ],
 )
 def test_bounds_outside_their_range_are_refused(error, bounds):
@@ -229,6 +266,8 @@ def test_presets():
         preset("ppo", nothing=1)
     with pytest.raises(UnsupportedError, match="'unheard'"):
         preset("unheard")
+    with pytest.raises(DTypeError, match="`name`"):
+        preset(np.array(["ppo", "dapo"]))
 
 
 def test_the_module_names_what_it_lacks():

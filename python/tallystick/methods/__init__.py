@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tallystick._arrays import as_text
 from tallystick._preset import Mark, Preset
 from tallystick.errors import UnsupportedError
 
@@ -60,10 +61,12 @@ def get(name: str) -> Method:
 
     Raises:
         UnsupportedError: no such method.
+        DTypeError: `name` is no string.
         MissingExtraError: its room needs a package that is not installed.
     """
+    wanted = as_text("name", name)
     for row in table():
-        if row.name == name:
+        if row.name == wanted:
             call = getattr(importlib.import_module(f"tallystick.{row.room}"), row.call)
             return Method(row.name, row.seeds, row.mark, call, row.defaults, row.citation)
     known = ", ".join(row.name for row in table())

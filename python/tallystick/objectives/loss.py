@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tallystick._optional import require
-from tallystick.errors import DTypeError, NonFiniteError, ShapeError
-from tallystick.objectives.aggregation import Aggregation, EmptyRows, aggregate, live_positions
+from tallystick.errors import DTypeError, NonFiniteError, ShapeError, UnsupportedError
+from tallystick.objectives.aggregation import Aggregation, EmptyRows, aggregate, as_tensor, live_positions
 from tallystick.objectives.rules import Rule, TokenInputs
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def policy_loss(
         rule: the loss of a token, as `PPOClip()`.
         old_log_probs: the same shape, log-probs under the policy that the ratio is taken against. None: the policy
             itself, which makes each ratio exactly 1.
-        offsets: int `[B + 1]`, the rows of packed values.
+        offsets: int `[B + 1]`, the rows of packed values; refused with `[B, T]`.
         aggregation: how tokens become one number, see `aggregate`. None: the rule's own.
         horizon: tokens by which "seq-mean-token-sum-norm" divides.
         empty_rows: whether rows without a live token count as sequences.
@@ -57,8 +57,11 @@ def policy_loss(
         ShapeError: shapes or offsets that do not fit.
         NonFiniteError: a NaN or an infinity on a live position, with its first index in the flattened tensor. On an
             accelerator it is raised when the metrics are read.
-        UnsupportedError: an option outside its range.
+        UnsupportedError: an option outside its range; a `rule` that is none.
     """
+    if isinstance(rule, type) or not isinstance(rule, Rule):
+        found = rule.__name__ if isinstance(rule, type) else repr(rule)
+        raise UnsupportedError(f'`rule` must be a rule such as PPOClip() or preset("ppo"), found {found}', "rule")
     if not isinstance(log_probs, torch.Tensor) or not log_probs.dtype.is_floating_point:
         found = getattr(log_probs, "dtype", type(log_probs).__name__)
         raise DTypeError(f"`log_probs` must be a tensor of floats, found {found}", "log_probs")
@@ -130,7 +133,7 @@ class Metrics(Mapping[str, float]):
 
 def _selected(name: str, values: Any, like: Tensor, live: Tensor, bad: dict[str, Tensor]) -> Tensor:
     """`values` with 0 on dead positions; what is not finite on live ones is refused, or counted in `bad`."""
-    tensor = torch.as_tensor(values, device=like.device).to(like.dtype)
+    tensor = as_tensor(name, values, like.device).to(like.dtype)
     if tensor.shape != like.shape:
         raise ShapeError(
             f"`{name}` has shape {tuple(tensor.shape)}, expected {tuple(like.shape)} (as `log_probs`)", name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tallystick._arrays import as_text
 from tallystick._preset import Preset
 from tallystick.errors import UnsupportedError
 
@@ -48,10 +49,12 @@ def preset(name: str, **required: Any) -> Rule:
 
     Raises:
         UnsupportedError: no such preset.
+        DTypeError: `name` is no string.
         TypeError: a constant that has no default is missing, or one that the rule does not take.
     """
+    wanted = as_text("name", name)
     for row in PRESETS:
-        if row.name == name:
+        if row.name == wanted:
             rule: Rule = getattr(importlib.import_module("tallystick.objectives.rules"), row.call)(
                 **{**row.defaults, **required}
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from tallystick._arrays import as_number
 from tallystick._optional import require
@@ -38,6 +38,7 @@ class TokenInputs:
         return (self.log_probs - self.old_log_probs).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
 
 
+@runtime_checkable
 class Rule(Protocol):
     """A policy loss, token by token."""
 
