@@ -40,7 +40,7 @@ PRESETS = (
         defaults={"scale": "batch_std"},
         needs=_OUTCOMES,
         seeds=("003-24",),
-        mark="reported",
+        mark="verified",
         citation="Liu et al. 2025, Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning, arXiv 2508.08221",
     ),
     Preset(
@@ -62,7 +62,7 @@ PRESETS = (
         call="rloo",
         needs=_OUTCOMES,
         seeds=("baseline",),
-        mark="reported",
+        mark="verified",
         citation=(
             "Ahmadian et al. 2024, Back to Basics: Revisiting REINFORCE Style Optimization for Learning from "
             "Human Feedback in LLMs, arXiv 2402.14740"
