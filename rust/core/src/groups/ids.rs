@@ -5,9 +5,11 @@
 //! hash only says where to look: outputs depend neither on it nor on its random seed.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
+use super::partition::trim;
 use crate::cpu::prefetch;
 use crate::hash::BytesHash;
 use crate::threads;
@@ -49,6 +51,29 @@ pub struct GroupIds {
     pub n_groups: usize,
 }
 
+/// The groups so far, inside which the next column is looked at.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    /// Empty where all rows are of one group.
+    ids: &'a [i64],
+    n_groups: usize,
+}
+
+/// The scope of the first column.
+const ONE: Scope<'_> = Scope { ids: &[], n_groups: 1 };
+
+impl Scope<'_> {
+    fn of(self, row: usize) -> u32 {
+        self.ids.get(row).map_or(0, |&id| id as u32)
+    }
+}
+
+impl GroupIds {
+    fn scope(&self) -> Scope<'_> {
+        Scope { ids: &self.ids, n_groups: self.n_groups }
+    }
+}
+
 /// Dense ids of the distinct rows of `columns`, each a name and its values; all columns are equally long.
 pub fn group_ids(columns: &[(&str, Column<'_>)]) -> Result<GroupIds> {
     let Some((first, _)) = columns.first() else {
@@ -71,18 +96,16 @@ pub fn group_ids(columns: &[(&str, Column<'_>)]) -> Result<GroupIds> {
         });
     }
     let seed = RandomState::new().hash_one(n);
-    let mut groups = GroupIds { ids: vec![0; n], n_groups: n.min(1) };
-    for (_, column) in columns {
-        groups = match column {
-            Column::Integers(values) => by_integer(&groups, values, seed),
-            Column::Floats(values) => by_word(&groups, |row| canonical_bits(values[row]), seed),
-            Column::Bytes(rows) => {
-                let hash = BytesHash::random();
-                by_bytes(&groups, rows, seed, |bytes| hash.hash(bytes))
-            }
-        };
-    }
-    Ok(groups)
+    let within = |scope: Scope<'_>, column: &Column<'_>| match column {
+        Column::Integers(values) => by_integer(scope, values, seed),
+        Column::Floats(values) => by_word(scope, n, |row| canonical_bits(values[row]), seed),
+        Column::Bytes(rows) => {
+            let hash = BytesHash::random();
+            by_bytes(scope, rows, seed, |bytes| hash.hash(bytes))
+        }
+    };
+    let others = columns[1..].iter().map(|(_, column)| column);
+    Ok(others.fold(within(ONE, &columns[0].1), |groups, column| within(groups.scope(), column)))
 }
 
 /// Bits of `x` under which NaN equals NaN and -0.0 equals 0.0.
@@ -91,49 +114,50 @@ pub fn canonical_bits(x: f64) -> u64 {
 }
 
 /// A table of every possible key is the fastest one while it is no longer than a few times the column.
-fn by_integer(scope: &GroupIds, values: &[i64], seed: u64) -> GroupIds {
+fn by_integer(scope: Scope<'_>, values: &[i64], seed: u64) -> GroupIds {
     let (low, high) = values.iter().fold((i64::MAX, i64::MIN), |(low, high), &v| (low.min(v), high.max(v)));
     let width = (i128::from(high) - i128::from(low) + 1).max(0) as u128;
     let cells = width.saturating_mul(scope.n_groups as u128);
     if cells > 4 * values.len() as u128 + 64 {
-        return by_word(scope, |row| values[row] as u64, seed);
+        return by_word(scope, values.len(), |row| values[row] as u64, seed);
     }
     let mut table = vec![EMPTY; cells as usize];
     let mut n_groups = 0;
-    let number = |(&value, &scope): (&i64, &i64)| {
-        let id = &mut table[scope as usize * width as usize + (value - low) as usize];
+    let number = |(row, &value): (usize, &i64)| {
+        let id = &mut table[scope.of(row) as usize * width as usize + (value - low) as usize];
         if *id == EMPTY {
             *id = n_groups;
             n_groups += 1;
         }
         i64::from(*id)
     };
-    let ids = values.iter().zip(&scope.ids).map(number).collect();
+    let ids = values.iter().enumerate().map(number).collect();
     GroupIds { ids, n_groups: n_groups as usize }
 }
 
-fn by_word(scope: &GroupIds, word: impl Fn(usize) -> u64, seed: u64) -> GroupIds {
-    let key = |row: usize| ScopedWord { word: word(row), scope: scope.ids[row] as u32 };
+fn by_word(scope: Scope<'_>, n: usize, word: impl Fn(usize) -> u64, seed: u64) -> GroupIds {
+    let key = |row: usize| ScopedWord { word: word(row), scope: scope.of(row) };
     let hash = |key: ScopedWord| {
         let scope = u64::from(key.scope).wrapping_mul(ODD) ^ seed.rotate_left(32) | 1;
         let product = u128::from(key.word ^ seed) * u128::from(scope);
         (product >> 64) as u64 ^ product as u64
     };
-    number(scope.ids.len(), key, hash, |_, _| true)
+    number(n, key, hash, |_, _| true)
 }
 
 /// Groups of rows of bytes within `scope`. Where most rows lie in the same place as the row before, as the name of a task
 /// does that its rows share, only the others are looked at.
-fn by_bytes(scope: &GroupIds, rows: &[&[u8]], seed: u64, hash: impl Fn(&[u8]) -> u64 + Sync) -> GroupIds {
-    let repeats =
-        |row: usize| row > 0 && std::ptr::eq(rows[row], rows[row - 1]) && scope.ids[row] == scope.ids[row - 1];
-    let heads: Vec<usize> = (0..rows.len()).filter(|&row| !repeats(row)).collect();
-    if 2 * heads.len() > rows.len() {
+fn by_bytes(scope: Scope<'_>, rows: &[&[u8]], seed: u64, hash: impl Fn(&[u8]) -> u64 + Sync) -> GroupIds {
+    let repeats = |row: usize| row > 0 && std::ptr::eq(rows[row], rows[row - 1]) && scope.of(row) == scope.of(row - 1);
+    let heads = (0..rows.len()).filter(|&row| !repeats(row));
+    if heads.clone().nth(rows.len() / 2).is_some() {
         return by_samples(scope, rows, seed, hash);
     }
-    let scope_of_heads = heads.iter().map(|&row| scope.ids[row]).collect();
+    let heads: Vec<usize> = heads.collect();
+    let scope_of_heads: Vec<_> = heads.iter().map(|&row| i64::from(scope.of(row))).collect();
     let rows_of_heads: Vec<_> = heads.iter().map(|&row| rows[row]).collect();
-    let groups = by_samples(&GroupIds { ids: scope_of_heads, n_groups: scope.n_groups }, &rows_of_heads, seed, hash);
+    let scope = Scope { ids: &scope_of_heads, ..scope };
+    let groups = by_samples(scope, &rows_of_heads, seed, hash);
     let mut ids = Vec::with_capacity(rows.len());
     let ends = heads.iter().skip(1).copied().chain([rows.len()]);
     for (id, end) in groups.ids.into_iter().zip(ends) {
@@ -148,9 +172,9 @@ fn by_bytes(scope: &GroupIds, rows: &[&[u8]], seed: u64, hash: impl Fn(&[u8]) ->
 ///
 /// This goes window by window, so that what the samples brought near is still there when the row is compared. Two
 /// threads were no faster at it than one.
-fn by_samples(scope: &GroupIds, rows: &[&[u8]], seed: u64, hash: impl Fn(&[u8]) -> u64 + Sync) -> GroupIds {
+fn by_samples(scope: Scope<'_>, rows: &[&[u8]], seed: u64, hash: impl Fn(&[u8]) -> u64 + Sync) -> GroupIds {
     let n = rows.len();
-    let scoped = |row: usize, word: u64| ScopedWord { word, scope: scope.ids[row] as u32 };
+    let scoped = |row: usize, word: u64| ScopedWord { word, scope: scope.of(row) };
     let mix = |key: ScopedWord| key.word ^ u64::from(key.scope).wrapping_mul(ODD);
     // What lies in one place need not be read.
     let same = |a: usize, b: usize| std::ptr::eq(rows[a], rows[b]) || rows[a] == rows[b];
@@ -190,7 +214,7 @@ fn by_samples(scope: &GroupIds, rows: &[&[u8]], seed: u64, hash: impl Fn(&[u8]) 
     for (&row, id) in strays.iter().zip(&others.ids) {
         groups.ids[row] = groups.n_groups as i64 + id;
     }
-    by_integer(&GroupIds { ids: vec![0; n], n_groups: 1 }, &groups.ids, seed)
+    by_integer(ONE, &groups.ids, seed)
 }
 
 /// Hashes of all the bytes of the `chosen` rows, on several threads where there are enough of them.
@@ -258,6 +282,13 @@ struct Slot {
     id: u32,
 }
 
+const FREE: Slot = Slot { word: 0, scope: 0, id: EMPTY };
+
+thread_local! {
+    /// A table that is kept between calls: the system hands out new memory page by page, at a cost that shows.
+    static SLOTS: Cell<Vec<Slot>> = Cell::default();
+}
+
 /// Numbers rows `0..n` by key in order of first appearance. Equal keys meet only if `same(first row, row)` agrees.
 fn number(
     n: usize,
@@ -279,14 +310,15 @@ struct Numbering {
 
 impl Numbering {
     fn with_capacity(rows: usize) -> Self {
-        Self {
-            slots: vec![Slot { word: 0, scope: 0, id: EMPTY }; 64],
-            first_rows: Vec::new(),
-            ids: Vec::with_capacity(rows),
-        }
+        let mut slots = SLOTS.take();
+        slots.resize(64, FREE);
+        Self { slots, first_rows: Vec::new(), ids: Vec::with_capacity(rows) }
     }
 
-    fn groups(self) -> GroupIds {
+    fn groups(mut self) -> GroupIds {
+        const KEPT: usize = 1 << 18;
+        trim(&mut self.slots, KEPT);
+        SLOTS.set(self.slots);
         GroupIds { n_groups: self.first_rows.len(), ids: self.ids }
     }
 
@@ -300,8 +332,8 @@ impl Numbering {
     ) {
         let Self { slots, first_rows, ids } = self;
         for row in rows.clone() {
-            if 2 * first_rows.len() >= slots.len() {
-                *slots = enlarged(slots, &hash);
+            if 3 * first_rows.len() >= 2 * slots.len() {
+                enlarge(slots, &hash);
             }
             if row + SLOTS_AHEAD < rows.end {
                 prefetch(&raw const slots[home(hash(key(row + SLOTS_AHEAD)), slots.len())]);
@@ -326,17 +358,19 @@ impl Numbering {
     }
 }
 
-/// The same table with four times the slots.
-fn enlarged(slots: &[Slot], hash: impl Fn(ScopedWord) -> u64) -> Vec<Slot> {
-    let mut larger = vec![Slot { word: 0, scope: 0, id: EMPTY }; 4 * slots.len()];
-    for slot in slots.iter().filter(|slot| slot.id != EMPTY) {
-        let mut at = home(hash(ScopedWord { word: slot.word, scope: slot.scope }), larger.len());
-        while larger[at].id != EMPTY {
-            at = (at + 1) & (larger.len() - 1);
+/// Gives a table four times its slots.
+fn enlarge(slots: &mut Vec<Slot>, hash: impl Fn(ScopedWord) -> u64) {
+    let taken: Vec<Slot> = slots.iter().copied().filter(|slot| slot.id != EMPTY).collect();
+    let larger = 4 * slots.len();
+    slots.clear();
+    slots.resize(larger, FREE);
+    for slot in taken {
+        let mut at = home(hash(ScopedWord { word: slot.word, scope: slot.scope }), larger);
+        while slots[at].id != EMPTY {
+            at = (at + 1) & (larger - 1);
         }
-        larger[at] = *slot;
+        slots[at] = slot;
     }
-    larger
 }
 
 /// First slot to look at among a power of two of them; multiplying brings every bit of the hash to the top.
@@ -398,7 +432,7 @@ mod tests {
             let scope = twin(rows.iter().map(|r| r.0));
             let expected = twin(&rows);
             for weak in [|_: &[u8]| 0u64, |bytes: &[u8]| bytes.len() as u64] {
-                prop_assert_eq!(by_bytes(&scope, &borrowed(&bytes), 0, weak), expected.clone());
+                prop_assert_eq!(by_bytes(scope.scope(), &borrowed(&bytes), 0, weak), expected.clone());
             }
         }
     }
@@ -430,8 +464,8 @@ mod tests {
             let bytes: Vec<&[u8]> = rows.iter().map(|row| row.1.as_slice()).collect();
             let expected = twin(&rows);
             let keys = BytesHash::random();
-            prop_assert_eq!(by_bytes(&scope, &bytes, 0, |bytes| keys.hash(bytes)), expected.clone());
-            prop_assert_eq!(by_bytes(&scope, &bytes, 0, |bytes| bytes.len() as u64), expected);
+            prop_assert_eq!(by_bytes(scope.scope(), &bytes, 0, |bytes| keys.hash(bytes)), expected.clone());
+            prop_assert_eq!(by_bytes(scope.scope(), &bytes, 0, |bytes| bytes.len() as u64), expected);
         }
     }
 
@@ -455,7 +489,7 @@ mod tests {
             let hashed = AtomicUsize::new(0);
             let scope = twin((0..texts.len()).map(|i| i % 2));
             let keys = BytesHash::random();
-            let groups = by_bytes(&scope, &borrowed(&texts), 0, |bytes| {
+            let groups = by_bytes(scope.scope(), &borrowed(&texts), 0, |bytes| {
                 hashed.fetch_add(1, Ordering::Relaxed);
                 keys.hash(bytes)
             });
