@@ -25,6 +25,7 @@ class PolicyConfig:
         layers: number of blocks.
         heads: attention heads; `width` is a multiple of it.
         rotary: share of each head's dimensions that RoPE turns. The others compare content at any distance alike.
+        spread: deviation of the first weights of the linear maps, in units of fan-in^-1/2.
     """
 
     vocabulary: int
@@ -33,6 +34,7 @@ class PolicyConfig:
     layers: int = 3
     heads: int = 4
     rotary: float = 1.0
+    spread: float = 1.0
 
 
 class Policy(nn.Module):
@@ -59,7 +61,8 @@ class Policy(nn.Module):
                 nn.init.zeros_(weight)
             elif weight.ndim == 2:
                 embedding = name in ("token.weight", "slot.weight")
-                nn.init.normal_(weight, std=1.0 if embedding else weight.shape[1] ** -0.5, generator=generator)
+                std = 1.0 if embedding else config.spread * weight.shape[1] ** -0.5
+                nn.init.normal_(weight, std=std, generator=generator)
 
     def score(self, tokens: Tensor, slots: Tensor, response_mask: Tensor, allowed: Tensor | None = None) -> Tensor:
         """Log-probabilities of the m chosen tokens in nats, float32 [m] in the row-major order of `response_mask`.
