@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
-use super::partition::trim;
+use super::trim;
 use crate::cpu::prefetch;
 use crate::hash::BytesHash;
 use crate::threads;

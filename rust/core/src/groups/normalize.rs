@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use super::partition::{Partition, trim};
+use super::partition::Partition;
+use super::trim;
 use crate::ragged::{Real, check_finite, check_length};
 use crate::{Error, Result};
 

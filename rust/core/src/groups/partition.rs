@@ -1,5 +1,6 @@
 //! Rows brought together by group.
 
+use super::trim;
 use std::ops::Range;
 
 use super::ids::{Column, group_ids};
@@ -93,13 +94,6 @@ impl Partition {
         trim(&mut self.order, kept);
         trim(&mut self.starts, kept);
     }
-}
-
-/// Empties a buffer, and gives back to the system what is more than `kept` entries of it.
-pub(super) fn trim<T>(buffer: &mut Vec<T>, kept: usize) {
-    // A vector never shrinks below its content.
-    buffer.clear();
-    buffer.shrink_to(kept);
 }
 
 #[cfg(test)]
