@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
 import subprocess
 from importlib import metadata
 
-from tallystick import _native
+from tallystick import _native, _optional
 
 
 def report() -> str:
@@ -19,7 +18,7 @@ def report() -> str:
         ("machine", f"{platform.system()} {platform.machine()}, {processor()}"),
         ("kernels", f"cpu: {' '.join(_native.cpu_features()) or 'baseline'}"),
         ("threads", f"{_native.num_threads()} of {len(os.sched_getaffinity(0))} (tallystick.set_num_threads)"),
-        ("java", _java() or "not found: `--env textworld-express` needs a Java runtime, 8 or newer, on PATH"),
+        ("java", _java() or "not found: `--env textworld-express` needs Java 8 or newer, on PATH or in JAVA_HOME"),
     ]
     needs = _requirements()
     facts += [(name, version(name) or "missing") for name in needs.pop("", [])]
@@ -62,7 +61,7 @@ def processor() -> str:
 
 
 def _java() -> str | None:
-    java = shutil.which("java")
+    java = _optional.java()
     if java is None:
         return None
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr

@@ -17,7 +17,10 @@ from tallystick.errors import TallystickError, UnsupportedError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code of the command in `argv` (of the process where None): 0 done, 2 refused with one line on stderr."""
+    """The exit code of the command in `argv` (of the process where None).
+
+    0 is done, 1 a claim that was not shown, 2 refused with one line on stderr, 130 stopped by Ctrl-C.
+    """
     arguments = _parser().parse_args(argv)
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
@@ -25,6 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TallystickError as error:
         print(f"tallystick {arguments.command}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"tallystick {arguments.command}: stopped", file=sys.stderr)
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -37,8 +43,9 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--env", help="larder, reasoning-gym, textworld-express, textworld-express:coin (larder)")
     train.add_argument("--iterations", type=_positive, metavar="N", help="rollouts and updates (by environment)")
     train.add_argument("--seed", type=int, metavar="N", help="of everything random (0)")
-    train.add_argument("--out", type=Path, metavar="DIR", help="folder of the new run (runs/ENV-METHOD-SEED)")
-    train.add_argument("--resume", type=Path, metavar="DIR", help="go on with the run in DIR, bit by bit the same")
+    folder = train.add_mutually_exclusive_group()
+    folder.add_argument("--out", type=Path, metavar="DIR", help="folder of the new run (runs/ENV-METHOD-SEED)")
+    folder.add_argument("--resume", type=Path, metavar="DIR", help="go on with the run in DIR, bit by bit the same")
     train.add_argument("--start", metavar="FILE", help="weights of a checkpoint in place of the warm start")
     train.set_defaults(run=_train)
 

@@ -42,6 +42,30 @@ def test_a_command_is_required(capsys):
     assert stopped.value.code == 2
 
 
+def test_a_new_run_and_one_that_goes_on_are_not_asked_for_at_once(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["train", "--out", "one", "--resume", "two"])
+    assert stopped.value.code == 2
+    assert "not allowed with" in capsys.readouterr().err
+
+
+def test_ctrl_c_is_one_line(capsys, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_doctor, "report", interrupted)
+    assert run(capsys, "doctor") == (130, "", "tallystick doctor: stopped\n")
+
+
+def test_doctor_finds_java_where_the_games_do(monkeypatch, tmp_path):
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'of this home' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert any(re.match("java +of this home$", line) for line in _doctor.report().splitlines())
+
+
 def test_doctor_names_what_is_live_and_what_is_missing(capsys, monkeypatch):
     code, out, _ = run(capsys, "doctor")
     assert code == 0
@@ -50,6 +74,7 @@ def test_doctor_names_what_is_live_and_what_is_missing(capsys, monkeypatch):
     present = _doctor.version
     monkeypatch.setattr(_doctor, "version", lambda name: None if name in ("ray", "rich") else present(name))
     monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
     lines = _doctor.report().splitlines()
     assert any(
         line.startswith("[ray]") and line.endswith("missing ray: pip install 'tallystick[ray]'") for line in lines

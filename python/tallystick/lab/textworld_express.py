@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import weakref
 from collections.abc import Sequence
@@ -17,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from tallystick._optional import require
+from tallystick import _optional
 from tallystick.errors import MissingExtraError
 from tallystick.lab.environment import Episodes, Observation, StepResult
 from tallystick.lab.policy import Decoder, Policy, PolicyConfig, sample
 from tallystick.lab.rollouts import PAD, Rollouts
 from tallystick.lab.suite import Noise, Report, Settings
 
-_constants = require("textworld_express.constants", extra="textworld-express")
-_bridge = require("py4j.java_gateway", extra="textworld-express")
+_constants = _optional.require("textworld_express.constants", extra="textworld-express")
+_bridge = _optional.require("py4j.java_gateway", extra="textworld-express")
 
 Task = tuple[str, int]
 """Fold ("train" or "dev") and seed."""
@@ -69,7 +68,7 @@ class Engine:
     session of its own, so that Ctrl-C reaches Python alone.
 
     Raises:
-        MissingExtraError: no Java on this machine.
+        MissingExtraError: no Java on this machine, or one that is too old.
     """
 
     def __init__(self) -> None:
@@ -94,8 +93,10 @@ class Engine:
         )
         assert self.process.stdout is not None
         with self.process.stdout as answer:
-            port, token = int(answer.readline()), answer.readline().decode().strip()
-        parameters = _bridge.GatewayParameters(port=port, auth_token=token)
+            port, token = answer.readline(), answer.readline().decode().strip()
+        if not port:
+            raise MissingExtraError(f"`{command[0]}` ended at once: TextWorldExpress needs Java 8 or later")
+        parameters = _bridge.GatewayParameters(port=int(port), auth_token=token)
         self._gateway = _bridge.JavaGateway(gateway_parameters=parameters)
         self.close = weakref.finalize(self, _end, self.process, self._gateway)
 
@@ -369,9 +370,7 @@ def java() -> str:
     Raises:
         MissingExtraError: there is none.
     """
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin")) if home else None
-    found = found or shutil.which("java")
+    found = _optional.java()
     if found is None:
         raise MissingExtraError(
             "TextWorldExpress needs a Java runtime and `java` was not found: install Java 8 or later"
