@@ -2,15 +2,18 @@
 
 import multiprocessing
 import random
+import re
+import shutil
 import time
 from dataclasses import replace
 
 import pytest
 from dice import SETTINGS, DiceLarder, DiceSuite, Silent
 from safetensors.numpy import load_file
-from tallystick.errors import CorruptionError, UnsupportedError
+from tallystick.errors import CorruptionError, TallystickError, UnsupportedError
 from tallystick.lab import commands
 from tallystick.lab.config import Config
+from tallystick.lab.larder_suite import EPISODES
 from tallystick.lab.policy import Policy
 from tallystick.lab.train import CHECKPOINT, CONFIG, METRICS, lines, reopened, started, train
 from tallystick.lab.trainer import FailedEpisodesError
@@ -101,8 +104,22 @@ def test_an_edited_configuration_is_refused_by_name(tmp_path):
         reopened(out, ASKED)
 
 
-def test_a_run_may_be_made_longer(straight):
-    assert reopened(straight, {**ASKED, "iterations": 9}).settings.iterations == 9
+def test_a_run_that_is_made_longer_stays_so_when_it_is_stopped(straight, tmp_path):
+    out = tmp_path / "run"
+    shutil.copytree(straight, out)
+    longer = reopened(out, {**ASKED, "iterations": 9})
+    with pytest.raises(KeyboardInterrupt):
+        train(longer, out, Silent(7, KeyboardInterrupt()), made=DiceSuite())
+    assert reopened(out, ASKED).settings.iterations == 9
+
+
+@pytest.mark.parametrize(
+    "asked", [{"method": "gippo"}, {"method": "gae"}, {"seed": -1}, {"seed": 2**70}, {"start": "nowhere.safetensors"}]
+)
+def test_what_cannot_be_trained_is_refused_before_it_has_a_folder(tmp_path, asked):
+    with pytest.raises(TallystickError):
+        commands.run({**ASKED, **asked}, tmp_path / "run", None)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_folder_with_a_run_is_not_begun_again(straight):
@@ -178,8 +195,9 @@ def test_what_is_left_of_a_rollout_is_whole():
 
 def test_a_group_with_fewer_than_two_rollouts_stops_the_run_which_goes_on_later(straight, tmp_path):
     out = tmp_path / "run"
-    # ten games of the first evaluation, sixteen of the first iteration; then the last group of the second
-    suite = FaultySuite(lambda game, step: 40 <= game <= 42 and step == 2)
+    before = EPISODES * len(DiceSuite().held_out) + 2 * SETTINGS.tasks * SETTINGS.copies
+    # games of the first evaluation and of two iterations, of which the last three fail
+    suite = FaultySuite(lambda game, step: before - 3 < game <= before and step == 2)
     with pytest.raises(FailedEpisodesError, match=r"group 3 kept 1 of 4 rollouts.*kettle exploded"):
         train(started(CONFIGURATION, out), out, Silent(), made=suite)
     assert lines(out)[-1]["iteration"] == 1
@@ -203,3 +221,15 @@ def test_the_command_says_how_to_go_on_after_an_interrupt(tmp_path, capsys, monk
     assert "5/6" in shown
     assert "held-out" in shown
     assert (out / "curve.png").stat().st_size > 10_000
+
+
+def test_runs_are_compared_however_far_they_came(straight, tmp_path, capsys):
+    begun = tmp_path / "begun"
+    with pytest.raises(KeyboardInterrupt):
+        train(started(CONFIGURATION, begun), begun, Silent(0, KeyboardInterrupt()), made=DiceSuite())
+    assert commands.compare([straight, begun], tmp_path / "pictures" / "compare.png") == 0
+    assert re.search(r"gigpo \(dice\) +mean .* of 2: .*@6 .*@0$", capsys.readouterr().out, re.MULTILINE)
+    assert (tmp_path / "pictures" / "compare.png").stat().st_size > 10_000
+    (begun / METRICS).write_text("")
+    with pytest.raises(UnsupportedError, match="begun holds no run"):
+        commands.compare([straight, begun], tmp_path / "compare.png")

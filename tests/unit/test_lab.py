@@ -1,19 +1,24 @@
 """Episodes in lockstep, rollout columns, the credit that a method of the table gives them, and the pages of claims."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from dice import SETTINGS
+from rich.console import Console
 from tallystick import credit
-from tallystick.errors import UnsupportedError
+from tallystick.errors import CorruptionError, UnsupportedError
+from tallystick.lab import checkpoint
 from tallystick.lab.claims import CLAIMS, Check
 from tallystick.lab.config import Config
 from tallystick.lab.environment import Episodes, Observation, StepResult, StepRows
-from tallystick.lab.progress import sparkline
-from tallystick.lab.reproduce import judged
+from tallystick.lab.policy import Policy, PolicyConfig
+from tallystick.lab.progress import closing_table, sparkline
+from tallystick.lab.reproduce import judged, reproduce
 from tallystick.lab.rollouts import Rollouts
 from tallystick.lab.suite import suite
+from tallystick.lab.train import CHECKPOINT, started
 from tallystick.lab.trainer import CreditMethod
 
 
@@ -55,7 +60,6 @@ def test_episodes_leave_rows_of_what_was_kept():
     assert rows.reward.tolist() == [1.0, 0.0, 0.0]
     assert rows.state == ["left 2", "left 1", "left 1"]
     assert rows.first.tolist() == [0, -1, -1, 2]
-    assert episodes.outcome[[0, 3]].tolist() == [1.0, 0.0]
 
 
 def test_episodes_that_all_fail_leave_no_rows():
@@ -110,7 +114,7 @@ def test_methods_get_the_columns_that_they_ask_for():
     assert credited("opo") == pytest.approx(opo.tolist())
 
 
-@pytest.mark.parametrize("method", ["gae", "nothing"])
+@pytest.mark.parametrize("method", ["gae", "ppo", "nothing"])
 def test_methods_that_do_not_credit_rows_are_refused(method):
     with pytest.raises(UnsupportedError, match=method):
         CreditMethod(Config(method, "larder", 0, SETTINGS))
@@ -123,7 +127,13 @@ def test_an_unknown_suite_is_refused_by_name():
 
 def test_a_configuration_survives_its_file():
     config = Config("grpo", "larder", 5, SETTINGS, "weights")
-    assert Config.from_json(config.to_json()) == config
+    assert Config.from_json(config.to_json(), Path()) == config
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"settings": {"betas": [0.9, 0.95], "speed": 3}}'])
+def test_a_file_that_holds_no_configuration_is_named(text):
+    with pytest.raises(CorruptionError, match=r"^runs/config\.json holds no configuration"):
+        Config.from_json(text, Path("runs/config.json"))
 
 
 def run(*held_out):
@@ -144,6 +154,16 @@ def test_a_claim_is_judged_by_its_interval_and_its_target():
     assert not judged(Check("gain", "grpo", mean=0.3), wide)[2]
 
 
+def test_a_claim_is_not_judged_by_runs_of_other_hyper_parameters(tmp_path):
+    folder = tmp_path / "gigpo" / "grpo-0"
+    config = Config("grpo", "larder", 0, replace(suite("larder").settings, learning_rate=0.1))
+    started(config, folder)
+    policy = Policy(PolicyConfig(vocabulary=2, slots=1, width=8, layers=1, heads=2), 0)
+    checkpoint.write(folder / CHECKPOINT, policy, None, {"config": config.to_json()})
+    with pytest.raises(UnsupportedError, match=r"`learning_rate` is 0\.1 in .*grpo-0, found"):
+        reproduce("gigpo", tmp_path, tmp_path / "results")
+
+
 def test_every_claim_names_arms_that_it_runs():
     for claim in CLAIMS.values():
         assert len(claim.seeds) >= 3
@@ -154,3 +174,21 @@ def test_every_claim_names_arms_that_it_runs():
 def test_a_sparkline_spans_its_blocks():
     assert sparkline([0.0, 0.5, 1.0, 2.0, -1.0]) == " ▄██ "
     assert len(sparkline([0.5] * 100, width=60)) == 60
+
+
+def test_the_closing_table_says_where_the_time_went():
+    start = {"iteration": 0, "held_out": {"success": 0.2}}
+    names = ("success", "useful_groups", "entropy", "episode_steps", "shared_anchor_steps", "mean_bucket", "dropped")
+    end = {"iteration": 1, "held_out": {"success": 0.5}, **dict.fromkeys(names, 1.0)}
+    timing = [
+        {"iteration": 0, "warm start": 30.0},
+        {"iteration": 1, "rollout": 6.0, "credit": 1.0, "update": 3.0, "tallystick": 0.1},
+    ]
+    console = Console(width=80)
+    with console.capture() as shown:
+        console.print(closing_table(Config("grpo", "larder", 0, SETTINGS), Path("runs/one"), [start, end], timing))
+    rows = [line.split() for line in shown.get().splitlines()]
+    assert ["wall", "time", "40", "s"] in rows
+    assert ["of", "it", "warm", "start", "30", "s,", "75%"] in rows
+    assert ["of", "it", "rollout", "6", "s,", "15%"] in rows
+    assert ["tallystick's", "share", "of", "training", "1.00%"] in rows

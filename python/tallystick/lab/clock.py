@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 
@@ -29,3 +29,13 @@ class Clock:
         """The seconds by name since the last lap."""
         seconds, self._seconds = self._seconds, {}
         return seconds
+
+
+def totals(laps: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The seconds by name over several laps, given as lines of a timing.jsonl."""
+    total: dict[str, float] = {}
+    for lap in laps:
+        for name, seconds in lap.items():
+            if name != "iteration":
+                total[name] = total.get(name, 0.0) + seconds
+    return total

@@ -11,11 +11,13 @@ from typing import Any
 from rich.console import Console
 
 from tallystick.errors import TallystickError, UnsupportedError
-from tallystick.lab import picture
+from tallystick.lab import checkpoint, picture
+from tallystick.lab.clock import Clock
 from tallystick.lab.config import Config
 from tallystick.lab.progress import LiveProgress, LogProgress, closing_table
 from tallystick.lab.suite import suite
 from tallystick.lab.train import CONFIG, METRICS, TIMING, lines, reopened, started, train
+from tallystick.lab.trainer import Trainer
 
 CURVE = "curve.png"
 INTERRUPTED = 130
@@ -60,14 +62,17 @@ def compare(folders: Sequence[Path], out: Path) -> int:
     """Draws runs over one another, those of one method and environment in one colour, and prints their last figures.
 
     Raises:
-        UnsupportedError: a folder holds no run.
+        CorruptionError: the configuration of a run cannot be read.
+        UnsupportedError: a folder holds no run, or one that has not come to its first line.
     """
     runs: dict[str, list[list[dict[str, Any]]]] = {}
     for folder in folders:
-        if not (folder / METRICS).exists():
-            raise UnsupportedError(f"`runs` {folder} holds no run: no {METRICS} there", "runs")
-        config = Config.from_json((folder / CONFIG).read_text())
-        runs.setdefault(f"{config.method} ({config.env})", []).append(lines(folder))
+        metrics = lines(folder) if (folder / METRICS).exists() and (folder / CONFIG).exists() else []
+        if not metrics:
+            raise UnsupportedError(f"`runs` {folder} holds no run: no {CONFIG}, or no line of {METRICS} there", "runs")
+        config = Config.from_json((folder / CONFIG).read_text(), folder / CONFIG)
+        runs.setdefault(f"{config.method} ({config.env})", []).append(metrics)
+    out.parent.mkdir(parents=True, exist_ok=True)
     picture.curves(runs, out, "runs compared")
     for label, several in runs.items():
         ends = [next(line for line in reversed(run) if line["held_out"]) for run in several]
@@ -79,8 +84,13 @@ def compare(folders: Sequence[Path], out: Path) -> int:
 
 
 def _config(asked: Mapping[str, Any]) -> Config:
+    """The configuration of a new run; what cannot be trained is refused here, before it has a folder."""
     env = asked["env"] or "larder"
-    config = Config(asked["method"] or "gigpo", env, asked["seed"] or 0, suite(env).settings, asked["start"] or "")
+    played = suite(env)
+    config = Config(asked["method"] or "gigpo", env, asked["seed"] or 0, played.settings, asked["start"] or "")
+    trainer = Trainer(config, played, Clock())
+    if config.start:
+        checkpoint.read(Path(config.start), trainer.policy, None)
     return config.continued({"iterations": asked["iterations"]}, Path())
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tallystick.errors import UnsupportedError
+from tallystick.errors import CorruptionError, UnsupportedError
 from tallystick.lab.suite import Settings
 
 
@@ -35,12 +35,23 @@ class Config:
         return json.dumps(asdict(self), indent=1)
 
     @classmethod
-    def from_json(cls, text: str) -> Config:
-        """What `to_json` wrote."""
-        fields = json.loads(text)
-        settings = fields.pop("settings")
-        settings["betas"] = tuple(settings["betas"])
-        return cls(settings=Settings(**settings), **fields)
+    def from_json(cls, text: str, where: Path) -> Config:
+        """What `to_json` wrote.
+
+        Args:
+            text: what it wrote.
+            where: the file that holds it, for the message.
+
+        Raises:
+            CorruptionError: the text is no configuration.
+        """
+        try:
+            fields = json.loads(text)
+            settings = fields.pop("settings")
+            settings["betas"] = tuple(settings["betas"])
+            return cls(settings=Settings(**settings), **fields)
+        except (AttributeError, KeyError, TypeError, ValueError) as failure:
+            raise CorruptionError(f"{where} holds no configuration of a run: {failure}") from failure
 
     def continued(self, asked: Mapping[str, Any], where: Path) -> Config:
         """This configuration for a run that goes on, with `iterations` as asked.

@@ -89,7 +89,6 @@ class Episodes:
         observations: the latest observation of each episode; the last one seen where it is over.
         live: numbers of the episodes that still play, ascending.
         dropped: the episodes that were given up, in the order of their failures.
-        outcome: float64, sum of rewards of each episode so far.
         length: int64, steps that each episode has played.
     """
 
@@ -100,7 +99,6 @@ class Episodes:
         self.observations: list[Observation] = [Observation("")] * len(tasks)
         self.live: list[int] = list(range(len(tasks)))
         self.dropped: list[Dropped] = []
-        self.outcome = np.zeros(len(tasks))
         self.length = np.zeros(len(tasks), dtype=np.int64)
         for i, task in enumerate(tasks):
             try:
@@ -124,7 +122,6 @@ class Episodes:
                 continue
             self._states[i].append(state)
             self._rewards[i].append(result.reward)
-            self.outcome[i] += result.reward
             self.length[i] += 1
             self.observations[i] = result.observation
             if result.done:

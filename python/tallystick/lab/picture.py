@@ -65,6 +65,8 @@ def _draw(
     for x, y in series if several and not faint else ():
         axes.plot(x, y, color=colour, lw=0.8, alpha=0.25)
     shared = min(len(x) for x, _ in series)
+    if shared == 0:  # a run that has not come to its first iteration
+        return
     mean = np.mean([y[:shared] for _, y in series], axis=0)
     look: Any = (
         {"lw": 1.2, "ls": ":", "alpha": 0.6} if faint else {"lw": 2.2, "marker": marker, "ms": 4, "label": label}

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from tallystick.lab.clock import totals
 from tallystick.lab.config import Config
 from tallystick.lab.train import Line
 
@@ -155,14 +156,16 @@ def closing_table(
         for name in ("success", "useful_groups", "entropy", "episode_steps", "shared_anchor_steps", "mean_bucket"):
             table.add_row(name.replace("_", " "), f"{trained[0][name]:.3f}", f"{trained[-1][name]:.3f}")
         table.add_row("episodes dropped", "", f"{sum(line['dropped'] for line in trained):.0f}")
-    total = {name: sum(line.get(name, 0.0) for line in timing) for name in set().union(*timing)}
-    spent = sum(seconds for name, seconds in total.items() if name not in ("iteration", "tallystick"))
-    iterations = sum(total.get(stage, 0.0) for stage in ("rollout", "credit", "update"))
+    stages = totals(timing)
+    ours = stages.pop("tallystick", 0.0)  # lies within the others
+    wall = sum(stages.values())
     table.add_row("iterations", "", str(metrics[-1]["iteration"]))
-    table.add_row("wall time", "", f"{spent:.0f} s")
-    table.add_row("of it warm start", "", f"{total.get('warm start', 0.0):.0f} s")
+    table.add_row("wall time", "", f"{wall:.0f} s")
+    for stage, seconds in stages.items():
+        table.add_row(f"of it {stage}", "", f"{seconds:.0f} s, {seconds / wall:.0%}")
     if trained:
-        table.add_row("tallystick's share of training", "", f"{total['tallystick'] / iterations:.2%}")
+        training = sum(stages.get(stage, 0.0) for stage in ("rollout", "credit", "update"))
+        table.add_row("tallystick's share of training", "", f"{ours / training:.2%}")
     table.add_row("files", "", str(out))
     return table
 

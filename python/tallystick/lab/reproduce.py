@@ -10,16 +10,21 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tallystick._doctor import processor
 from tallystick.errors import TallystickError, UnsupportedError
 from tallystick.lab import picture
 from tallystick.lab.claims import CLAIMS, Check, Claim
-from tallystick.lab.train import CHECKPOINT, METRICS, START, lines
+from tallystick.lab.clock import totals
+from tallystick.lab.config import Config
+from tallystick.lab.suite import Settings, suite
+from tallystick.lab.train import CHECKPOINT, CONFIG, START, TIMING, lines, reopened
 
 PROCESSES = 2
 _T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
@@ -45,21 +50,26 @@ def reproduce(name: str, runs: Path, out: Path) -> bool:
         out: folder of the results: NAME.md, NAME.json (curves) and NAME.png.
 
     Raises:
-        UnsupportedError: no such claim.
+        MissingExtraError: the environment needs a package that is not installed.
+        UnsupportedError: no such claim, or a run in `runs` with other hyper-parameters than those of today.
         FailedRunError: a run ended with an error.
     """
     if name not in CLAIMS:
         raise UnsupportedError(f"`name` must be one of {', '.join(CLAIMS)}, found {name!r}", "name")
     claim = CLAIMS[name]
+    settings = replace(suite(claim.env).settings, iterations=claim.iterations)
     pool = ThreadPoolExecutor(PROCESSES)
     try:
-        for done in [pool.submit(_seed, claim, seed, runs / name) for seed in claim.seeds]:
+        for done in [pool.submit(_seed, claim, settings, seed, runs / name) for seed in claim.seeds]:
             done.result()
     finally:
         pool.shutdown(cancel_futures=True)
     found = {arm: {seed: lines(_folder(runs / name, arm, seed)) for seed in claim.seeds} for arm in claim.arms}
     verdicts = [(check, *judged(check, found)) for check in claim.checks]
-    page = _page(name, claim, found, verdicts)
+    seconds = {
+        arm: [_wall_time(lines(_folder(runs / name, arm, seed), TIMING)) for seed in claim.seeds] for arm in claim.arms
+    }
+    page = _page(name, claim, found, seconds, verdicts)
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.md").write_text(page)
     (out / f"{name}.json").write_text(json.dumps(_columns(found)) + "\n")
@@ -93,18 +103,19 @@ def judged(check: Check, runs: Runs) -> tuple[list[float], str, bool]:
     return values, f"{mean:.3f} [{mean - half:.3f}, {mean + half:.3f}]", holds
 
 
-def _seed(claim: Claim, seed: int, runs: Path) -> None:
+def _seed(claim: Claim, settings: Settings, seed: int, runs: Path) -> None:
     """All arms of one seed, one after another; the first makes the warm start that the others take."""
     first = _folder(runs, claim.arms[0], seed)
     for arm in claim.arms:
         folder = _folder(runs, arm, seed)
-        if (folder / METRICS).exists() and lines(folder)[-1:] and lines(folder)[-1]["iteration"] >= claim.iterations:
-            print(f"{arm}, seed {seed}: done before, in {folder}", flush=True)
-            continue
         if (folder / CHECKPOINT).exists():
+            reopened(folder, Config(arm, claim.env, seed, settings).by_name() | {"start": None})
+            if lines(folder)[-1]["iteration"] >= claim.iterations:
+                print(f"{arm}, seed {seed}: done before, in {folder}", flush=True)
+                continue
             options = ["--resume", str(folder)]
         else:
-            (folder / "config.json").unlink(missing_ok=True)
+            (folder / CONFIG).unlink(missing_ok=True)
             options = ["--method", arm, "--env", claim.env, "--seed", str(seed), "--out", str(folder)]
             options += [] if folder == first else ["--start", str(first / START)]
         _train([*options, "--iterations", str(claim.iterations)], f"{arm}, seed {seed}: ")
@@ -126,7 +137,13 @@ def _train(options: Sequence[str], label: str) -> None:
         raise FailedRunError(f"{label}exit code {process.returncode}: {last}")
 
 
-def _page(name: str, claim: Claim, runs: Runs, verdicts: Sequence[tuple[Check, list[float], str, bool]]) -> str:
+def _page(
+    name: str,
+    claim: Claim,
+    runs: Runs,
+    seconds: Mapping[str, Sequence[float]],
+    verdicts: Sequence[tuple[Check, list[float], str, bool]],
+) -> str:
     seeds = ", ".join(map(str, claim.seeds))
     rows = [
         "| figure, held-out | "
@@ -149,6 +166,8 @@ def _page(name: str, claim: Claim, runs: Runs, verdicts: Sequence[tuple[Check, l
             for arm in claim.arms
         ]
         evidence.append(f"| {column.replace('_', ' ')} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |")
+    times = (f"{np.mean(seconds[arm]):.0f}, at most {max(seconds[arm]):.0f}" for arm in claim.arms)
+    evidence.append("| seconds a run, all stages | " + " | ".join(times) + " |")
     last = claim.iterations
     return "\n".join(
         [
@@ -206,6 +225,11 @@ def _held_out(run: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
     return [line["held_out"] for line in run if line["held_out"]]
 
 
+def _wall_time(timing: Sequence[Mapping[str, float]]) -> float:
+    """Seconds of a run; "tallystick" lies within the other stages."""
+    return sum(seconds for stage, seconds in totals(timing).items() if stage != "tallystick")
+
+
 def _folder(runs: Path, arm: str, seed: int) -> Path:
     return runs / f"{arm}-{seed}"
 
@@ -218,11 +242,4 @@ def _versions() -> str:
 
 
 def _machine() -> str:
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        named = [
-            line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")
-        ]
-        cpu = named[0] if named else cpu
-    return f"{os.cpu_count()} cores of {cpu}, {platform.system()}"
+    return f"{os.cpu_count()} cores of {processor()}, {platform.system()}"

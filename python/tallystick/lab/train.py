@@ -68,22 +68,25 @@ def started(config: Config, out: Path) -> Config:
 
 
 def reopened(out: Path, asked: Mapping[str, Any]) -> Config:
-    """The configuration of the run in `out`, checked against what the user asks for now.
+    """The configuration of the run in `out`, checked against what is asked for now; a new length is kept there.
 
     Raises:
+        CorruptionError: its configuration or its checkpoint cannot be read.
         UnsupportedError: no run there, or `asked` or an edited config.json differs from what the run was started with.
     """
     if not (out / CONFIG).exists():
         raise UnsupportedError(f"`resume` {out} holds no run: no {CONFIG} there", "resume")
-    config = Config.from_json((out / CONFIG).read_text())
+    config = Config.from_json((out / CONFIG).read_text(), out / CONFIG)
     if (out / CHECKPOINT).exists():
-        trained = Config.from_json(checkpoint.facts(out / CHECKPOINT)["config"])
+        trained = Config.from_json(checkpoint.facts(out / CHECKPOINT).get("config", ""), out / CHECKPOINT)
         config = trained.continued(config.by_name(), out)
-    return config.continued(asked, out)
+    config = config.continued(asked, out)
+    _replace_text(out / CONFIG, config.to_json() + "\n")
+    return config
 
 
-def train(config: Config, out: Path, progress: Progress, *, made: Suite | None = None) -> list[Line]:
-    """Runs, or goes on with, the run in `out` to its last iteration and returns the lines of this session.
+def train(config: Config, out: Path, progress: Progress, *, made: Suite | None = None) -> None:
+    """Runs, or goes on with, the run in `out` to its last iteration.
 
     Every iteration ends with a checkpoint, so that whatever stops the run costs at most the iteration under way, and
     the lines and weights that follow are those that would have followed.
@@ -106,7 +109,6 @@ def train(config: Config, out: Path, progress: Progress, *, made: Suite | None =
         played.tokenizer.save(str(out / TOKENIZER))
         done = _restored(trainer, out)
         progress.begin(config, out, max(done, 0))
-        lines: list[Line] = []
         for number in range(done + 1, config.settings.iterations + 1):
             metrics = trainer.iteration(number - 1) if number else _first_weights(trainer, out, progress)
             due = number % config.settings.evaluate_every == 0 or number == config.settings.iterations
@@ -122,9 +124,7 @@ def train(config: Config, out: Path, progress: Progress, *, made: Suite | None =
                 )
             line = replace(line, seconds=clock.lap())
             _append(out / TIMING, {"iteration": number, **line.seconds})
-            lines.append(line)
             progress.line(line)
-        return lines
     finally:
         played.close()
 

@@ -41,11 +41,11 @@ class Trainer:
     def __init__(self, config: Config, suite: Suite, clock: Clock) -> None:
         s = config.settings
         self.config, self.suite, self.clock = config, suite, clock
+        self._stream = Stream(config.seed)
         self.policy = Policy(suite.policy, config.seed)
         self.optimizer = torch.optim.AdamW(
             self.policy.parameters(), lr=s.learning_rate, betas=s.betas, weight_decay=s.weight_decay, fused=True
         )
-        self._stream = Stream(config.seed)
         self._rule = objectives.PPOClip(low=s.clip_low, high=s.clip_high)
         self._credit = CreditMethod(config)
 
@@ -154,8 +154,8 @@ class CreditMethod:
         needed = {name for name, p in self._takes.items() if p.default is p.empty} - set(method.defaults)
         if "group" not in self._takes or not needed <= known:
             raise UnsupportedError(
-                f"`method` {config.method!r} takes {', '.join(sorted(needed))}; the lab trains with methods that give "
-                f"credit to rows from {', '.join(sorted(known))}",
+                f"`method` must give credit to the rows of a group, from {', '.join(sorted(known))}; "
+                f"{config.method!r} takes {', '.join(self._takes)}",
                 "method",
             )
 
