@@ -18,7 +18,7 @@ from tallystick.lab.progress import closing_table, sparkline
 from tallystick.lab.reproduce import judged, reproduce
 from tallystick.lab.rollouts import Rollouts
 from tallystick.lab.suite import suite
-from tallystick.lab.train import CHECKPOINT, started
+from tallystick.lab.train import CHECKPOINT, START, started
 from tallystick.lab.trainer import CreditMethod
 
 
@@ -156,7 +156,8 @@ def test_a_claim_is_judged_by_its_interval_and_its_target():
 
 def test_a_claim_is_not_judged_by_runs_of_other_hyper_parameters(tmp_path):
     folder = tmp_path / "gigpo" / "grpo-0"
-    config = Config("grpo", "larder", 0, replace(suite("larder").settings, learning_rate=0.1))
+    settings = replace(suite("larder").settings, learning_rate=0.1)
+    config = Config("grpo", "larder", 0, settings, str(tmp_path / "gigpo" / START))
     started(config, folder)
     policy = Policy(PolicyConfig(vocabulary=2, slots=1, width=8, layers=1, heads=2), 0)
     checkpoint.write(folder / CHECKPOINT, policy, None, {"config": config.to_json()})

@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from tallystick._doctor import processor
 from tallystick.errors import TallystickError, UnsupportedError
-from tallystick.lab import picture
+from tallystick.lab import checkpoint, picture
 from tallystick.lab.claims import CLAIMS, Check, Claim
 from tallystick.lab.clock import totals
 from tallystick.lab.config import Config
-from tallystick.lab.suite import Settings, suite
+from tallystick.lab.policy import Policy
+from tallystick.lab.suite import suite
 from tallystick.lab.train import CHECKPOINT, CONFIG, START, TIMING, lines, reopened
 
 PROCESSES = 2
@@ -58,9 +60,17 @@ def reproduce(name: str, runs: Path, out: Path) -> bool:
         raise UnsupportedError(f"`name` must be one of {', '.join(CLAIMS)}, found {name!r}", "name")
     claim = CLAIMS[name]
     settings = replace(suite(claim.env).settings, iterations=claim.iterations)
+    shared = str(runs / name / START) if len(claim.arms) > 1 else ""
+    ordered = [Config(arm, claim.env, seed, settings, shared) for seed in claim.seeds for arm in claim.arms]
+    for config in ordered:
+        folder = _folder(runs / name, config.method, config.seed)
+        if (folder / CHECKPOINT).exists():
+            reopened(folder, config.by_name())
+    if shared and not Path(shared).exists():
+        _make_start(claim, Path(shared))
     pool = ThreadPoolExecutor(PROCESSES)
     try:
-        for done in [pool.submit(_seed, claim, settings, seed, runs / name) for seed in claim.seeds]:
+        for done in [pool.submit(_run, config, runs / name) for config in ordered]:
             done.result()
     finally:
         pool.shutdown(cancel_futures=True)
@@ -103,22 +113,31 @@ def judged(check: Check, runs: Runs) -> tuple[list[float], str, bool]:
     return values, f"{mean:.3f} [{mean - half:.3f}, {mean + half:.3f}]", holds
 
 
-def _seed(claim: Claim, settings: Settings, seed: int, runs: Path) -> None:
-    """All arms of one seed, one after another; the first makes the warm start that the others take."""
-    first = _folder(runs, claim.arms[0], seed)
-    for arm in claim.arms:
-        folder = _folder(runs, arm, seed)
-        if (folder / CHECKPOINT).exists():
-            reopened(folder, Config(arm, claim.env, seed, settings).by_name() | {"start": None})
-            if lines(folder)[-1]["iteration"] >= claim.iterations:
-                print(f"{arm}, seed {seed}: done before, in {folder}", flush=True)
-                continue
-            options = ["--resume", str(folder)]
-        else:
-            (folder / CONFIG).unlink(missing_ok=True)
-            options = ["--method", arm, "--env", claim.env, "--seed", str(seed), "--out", str(folder)]
-            options += [] if folder == first else ["--start", str(first / START)]
-        _train([*options, "--iterations", str(claim.iterations)], f"{arm}, seed {seed}: ")
+def _make_start(claim: Claim, path: Path) -> None:
+    """Writes the weights that methods are compared from: the warm start of the first seed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    played, seed = suite(claim.env), claim.seeds[0]
+    policy = Policy(played.policy, seed)
+    played.warm_start(policy, seed, lambda text: print(f"warm start of seed {seed}: {text}", flush=True))
+    played.close()
+    checkpoint.write(path, policy, None, {})
+
+
+def _run(config: Config, runs: Path) -> None:
+    """One run, unless it is done; goes on with one that was stopped."""
+    folder = _folder(runs, config.method, config.seed)
+    label = f"{config.method}, seed {config.seed}: "
+    if (folder / CHECKPOINT).exists():
+        if lines(folder)[-1]["iteration"] >= config.settings.iterations:
+            print(f"{label}done before, in {folder}", flush=True)
+            return
+        options = ["--resume", str(folder)]
+    else:
+        (folder / CONFIG).unlink(missing_ok=True)
+        options = ["--method", config.method, "--env", config.env, "--seed", str(config.seed), "--out", str(folder)]
+        options += ["--start", config.start] if config.start else []
+    _train([*options, "--iterations", str(config.settings.iterations)], label)
 
 
 def _train(options: Sequence[str], label: str) -> None:
@@ -174,7 +193,7 @@ def _page(
             f"# {claim.title}",
             "",
             f"`tallystick reproduce {name}`: {claim.env}, seeds {seeds} (n = {len(claim.seeds)}), {last} iterations a "
-            f"run, {PROCESSES} processes of one thread. For each seed all methods start from the same weights.",
+            f"run, {PROCESSES} processes of one thread. {_starts(claim)}",
             "",
             f"{_versions()}; {_machine()}.",
             "",
@@ -188,6 +207,12 @@ def _page(
             "",
         ]
     )
+
+
+def _starts(claim: Claim) -> str:
+    if len(claim.arms) > 1:
+        return f"All runs start from the same weights, the warm start of seed {claim.seeds[0]}."
+    return "Each seed has weights and a warm start of its own."
 
 
 def _label(check: Check) -> str:
