@@ -35,8 +35,8 @@ class Claim:
     Args:
         title: the claim in one sentence.
         env: name of the suite.
-        arms: methods. Where there are several, all runs start from the warm start of the first seed, and everything else
-            is equal; where there is one, each seed makes its own.
+        arms: methods. Where there are several, all runs start from the warm start of the first seed, with everything
+            else equal; where there is one, each seed makes its own.
         seeds: of the runs.
         iterations: of each run.
         checks: what must come out.
