@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Callable
-from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
@@ -133,45 +132,6 @@ def groups_cached() -> Case:
 def groups_threaded() -> Case:
     return Case(
         exact, {"dict keyed (task, text)": plain_dict}, same_partition, new_strings, {}, text_bytes(), threads=2
-    )
-
-
-@lru_cache(maxsize=1)
-def near_duplicates() -> list[str]:
-    """1e4 texts of 120 to 190 characters, each at most two edits away from one of four: few enough for `difflib`."""
-    rng = np.random.default_rng(29)
-    bases = [rng.choice(list("abcdefghij "), rng.integers(120, 190)).tolist() for _ in range(4)]
-    texts = []
-    for base in rng.integers(0, len(bases), 10_000):
-        text = list(bases[base])
-        for place in rng.integers(0, len(text), rng.integers(0, 3)):
-            text[place] = "xyz"[place % 3]
-        texts.append("".join(text))
-    return texts
-
-
-def difflib_clusters(texts: list[str]) -> list[int]:
-    """The quadratic form: every row against the first member of every cluster before it."""
-    members: list[str] = []
-    ids = []
-    for text in texts:
-        close = (i for i, other in enumerate(members) if SequenceMatcher(None, text, other).ratio() >= 0.95)
-        ids.append(next(close, len(members)))
-        if ids[-1] == len(members):
-            members.append(text)
-    return ids
-
-
-@benchmark("groups", "clusters of 1e4 near-duplicate texts")
-def text_clusters() -> Case:
-    name = "difflib, every pair"
-    texts = near_duplicates()
-    return Case(
-        lambda _: ts.states.text_clusters(texts, None),
-        {name: difflib_clusters},
-        same_partition,
-        lambda: texts,
-        {name: 200},
     )
 
 

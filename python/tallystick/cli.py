@@ -67,7 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     reproduce.set_defaults(run=_reproduce)
 
     methods = commands.add_parser("methods", help="the table of presets: each paper, its mark, what it needs")
-    methods.add_argument("--seed-id", metavar="ID", help="only the methods that this row of the catalogue asks for")
+    methods.add_argument(
+        "--seed-id", metavar="ID", help="only the methods of one entry of the list of papers, like 000-1"
+    )
     methods.add_argument("--mark", choices=["verified", "reported", "draft"], help="only methods of this mark")
     methods.add_argument("--json", action="store_true", help="print JSON, one object a method")
     methods.set_defaults(run=_methods)

@@ -59,13 +59,14 @@ def test_a_run_that_is_killed_at_any_moment_goes_on(straight, tmp_path):
     out = tmp_path / "run"
     begun = started(CONFIGURATION, out)
     start = time.perf_counter()
+    moment = random.Random(0)
     kills = 0
     while not (out / METRICS).exists() or lines(out)[-1:] == [] or lines(out)[-1]["iteration"] < 6:
         process = multiprocessing.get_context("fork").Process(
             target=train, args=(reopened(out, ASKED), out, Silent()), kwargs={"made": DiceSuite()}
         )
         process.start()
-        process.join(random.uniform(0.0, 1.5) * (1 + kills))
+        process.join(moment.uniform(0.0, 1.5) * (1 + kills))
         if process.is_alive():
             process.kill()
             kills += 1
@@ -172,6 +173,7 @@ def test_an_episode_that_raises_is_dropped_and_counted(tmp_path):
     trained = [line.metrics for line in progress.seen if line.iteration]
     assert len(trained) == 6
     assert all(3 <= line["dropped"] <= 4 for line in trained)
+    assert all(line.held_out["dropped"] > 0 for line in progress.seen if line.held_out)
 
 
 def test_what_is_left_of_a_rollout_is_whole():

@@ -178,9 +178,9 @@ def test_a_sparkline_spans_its_blocks():
 
 
 def test_the_closing_table_says_where_the_time_went():
-    start = {"iteration": 0, "held_out": {"success": 0.2}}
+    start = {"iteration": 0, "held_out": {"success": 0.2, "dropped": 0.0}}
     names = ("success", "useful_groups", "entropy", "episode_steps", "shared_anchor_steps", "mean_bucket", "dropped")
-    end = {"iteration": 1, "held_out": {"success": 0.5}, **dict.fromkeys(names, 1.0)}
+    end = {"iteration": 1, "held_out": {"success": 0.5, "dropped": 0.0}, **dict.fromkeys(names, 1.0)}
     timing = [
         {"iteration": 0, "warm start": 30.0},
         {"iteration": 1, "rollout": 6.0, "credit": 1.0, "update": 3.0, "tallystick": 0.1},

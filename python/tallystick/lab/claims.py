@@ -76,7 +76,7 @@ CLAIMS = {
         ),
     ),
     "twc": Claim(
-        title="A small policy learns TextWorld Commonsense, a game of TextWorldExpress, from nothing.",
+        title="A small policy learns TextWorld Commonsense, a game of TextWorldExpress, without a warm start.",
         env="textworld-express",
         arms=("grpo",),
         seeds=(0, 1, 2),

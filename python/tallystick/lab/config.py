@@ -1,4 +1,4 @@
-"""What a run is: everything that its numbers depend on."""
+"""What a run is: method, environment, seed and hyper-parameters."""
 
 from __future__ import annotations
 

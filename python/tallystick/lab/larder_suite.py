@@ -96,15 +96,16 @@ class LarderSuite:
         )
 
     def evaluate(self, policy: Policy, noise: Noise) -> dict[str, float]:
-        """Success over the held-out tasks, three episodes each, and by level."""
-        task, outcome = self.rollout(policy, self.held_out, EPISODES, noise).outcomes()
+        """Success over the held-out tasks, a few episodes each, and by level."""
+        rollouts = self.rollout(policy, self.held_out, EPISODES, noise)
+        task, outcome = rollouts.outcomes()
         # an episode that was dropped is not won
         won = np.bincount(task, outcome >= 1.0, len(self.held_out)) / EPISODES
         by_level = {f"success_level_{level}": float(won[level - 1 :: len(LEVELS)].mean()) for level in LEVELS}
-        return {"success": float(won.mean()), **by_level}
+        return {"success": float(won.mean()), **by_level, "dropped": float(len(rollouts.dropped))}
 
     def warm_start(self, policy: Policy, seed: int, report: Report) -> dict[str, float]:
-        """Imitates guides of three noise levels until a fifth of tasks succeed: a weak start that knows the grammar."""
+        """Imitates guides of three noise levels up to a given success: a weak start that knows the grammar."""
         stream = Stream(seed)
         tokens, lengths = self._guided(stream)
         mask = _step_rows(lengths, np.zeros_like(lengths)) >= 0

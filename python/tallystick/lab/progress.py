@@ -54,6 +54,8 @@ class LogProgress:
             parts.append(f"{_seconds(line):.1f} s")
         if line.held_out:
             parts.append(f"held-out {line.held_out['success']:.3f}")
+            if line.held_out["dropped"]:
+                parts.append(f"dropped {line.held_out['dropped']:.0f} held-out")
         self.note("  ".join(parts))
 
 
@@ -105,6 +107,7 @@ class LiveProgress:
             self._success.append(line.metrics["success"])
             self._dropped += int(line.metrics["dropped"])
         if line.held_out:
+            self._dropped += int(line.held_out["dropped"])
             self._held_out.append((line.iteration, line.held_out["success"]))
         for stage, seconds in line.seconds.items():
             self._seconds[stage] = self._seconds.get(stage, 0.0) + seconds

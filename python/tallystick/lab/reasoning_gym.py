@@ -171,13 +171,13 @@ class ReasoningGymSuite:
     def evaluate(self, policy: Policy, noise: Noise) -> dict[str, float]:
         """Success on the held-out items, sampled four times and greedy, over all and over each kind."""
         kinds = np.array([dataset(item) for item in self.held_out])
-        sampled = self._success(policy, self.held_out, 4, noise)
-        greedy = self._success(policy, self.held_out, 1, None)
+        sampled, dropped = self._success(policy, self.held_out, 4, noise)
+        greedy, dropped_greedy = self._success(policy, self.held_out, 1, None)
         figures = {"success": float(sampled.mean()), "greedy": float(greedy.mean())}
         for name in MIXTURE:
             figures[name] = float(sampled[kinds == name].mean())
             figures[f"{name}_greedy"] = float(greedy[kinds == name].mean())
-        return figures
+        return {**figures, "dropped": float(dropped + dropped_greedy)}
 
     def warm_start(self, policy: Policy, seed: int, report: Report) -> dict[str, float]:
         """Imitates the package's answers, 85 % of them to easy questions, until 13 % of the pool succeeds."""
@@ -195,7 +195,7 @@ class ReasoningGymSuite:
             optimizer.step()
             if step % 2 == 0:
                 pool = self.training[:512]
-                success = float(self._success(policy, pool, 1, lambda ids, _: uniform.random(len(ids))).mean())
+                success = float(self._success(policy, pool, 1, lambda ids, _: uniform.random(len(ids)))[0].mean())
                 report(f"warm start: step {step}, loss {loss.item():.3f}, success {success:.3f}")
         return {"warm_start_steps": float(step), "warm_start_success": success}
 
@@ -225,10 +225,14 @@ class ReasoningGymSuite:
                 break
         return list(found.values())
 
-    def _success(self, policy: Policy, items: Sequence[Item], copies: int, noise: Noise | None) -> NDArray[np.float64]:
-        """Share of each item's answers that earn full marks."""
-        steps = self.rollout(policy, items, copies, noise).steps
-        return np.bincount(steps.group, weights=steps.reward, minlength=len(items)) / copies
+    def _success(
+        self, policy: Policy, items: Sequence[Item], copies: int, noise: Noise | None
+    ) -> tuple[NDArray[np.float64], int]:
+        """Share of each item's answers that earn full marks, and how many were dropped, which earn none."""
+        rollouts = self.rollout(policy, items, copies, noise)
+        steps = rollouts.steps
+        share = np.bincount(steps.group, weights=steps.reward, minlength=len(items)) / copies
+        return share, len(rollouts.dropped)
 
     def _prompts(self, part: Part, questions: Sequence[str]) -> NDArray[np.int64]:
         prompts = np.full((len(questions), part.prompt), PAD, dtype=np.int64)

@@ -185,6 +185,13 @@ def _page(
             for arm in claim.arms
         ]
         evidence.append(f"| {column.replace('_', ' ')} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |")
+    spans = (
+        ", ".join(
+            f"{held[0]['success']:.3f} to {held[-1]['success']:.3f}" for held in map(_held_out, runs[arm].values())
+        )
+        for arm in claim.arms
+    )
+    evidence.append("| held-out success, start to end, by seed | " + " | ".join(spans) + " |")
     times = (f"{np.mean(seconds[arm]):.0f}, at most {max(seconds[arm]):.0f}" for arm in claim.arms)
     evidence.append("| seconds a run, all stages | " + " | ".join(times) + " |")
     last = claim.iterations

@@ -92,7 +92,11 @@ class Suite(Protocol):
         """
 
     def evaluate(self, policy: Policy, noise: Noise) -> dict[str, float]:
-        """Figures over fixed held-out tasks; `success`, the share of episodes won at temperature 1, is always there."""
+        """Figures over fixed held-out tasks.
+
+        `success`, the share of episodes won at temperature 1, and `dropped`, the number of episodes that raised and
+        count as lost, are always there.
+        """
 
     def warm_start(self, policy: Policy, seed: int, report: Report) -> dict[str, float]:
         """Trains a fresh policy in place, by imitation, up to a weak start of RL; does nothing where none is needed.

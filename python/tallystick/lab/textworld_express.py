@@ -241,12 +241,20 @@ class TextWorldExpressSuite:
 
     def evaluate(self, policy: Policy, noise: Noise) -> dict[str, float]:
         """Success on the held-out seeds, sampled eight times and greedy."""
-        sampled = greedy = 0.0
+        sampled = greedy = dropped = 0.0
         for first in range(0, len(self.held_out), 8):  # in parts, since each episode has a game of its own
             tasks = self.held_out[first : first + 8]
-            sampled += self.rollout(policy, tasks, 8, _shifted(noise, 8 * first)).steps.reward.sum()
-            greedy += self.rollout(policy, tasks, 1, None).steps.reward.sum()
-        return {"success": float(sampled) / len(self.held_out) / 8, "greedy": float(greedy) / len(self.held_out)}
+            at_random = self.rollout(policy, tasks, 8, _shifted(noise, 8 * first))
+            likeliest = self.rollout(policy, tasks, 1, None)
+            sampled += at_random.steps.reward.sum()
+            greedy += likeliest.steps.reward.sum()
+            dropped += len(at_random.dropped) + len(likeliest.dropped)
+        tasks_held = len(self.held_out)
+        return {
+            "success": float(sampled) / tasks_held / 8,
+            "greedy": float(greedy) / tasks_held,
+            "dropped": float(dropped),
+        }
 
     def warm_start(self, policy: Policy, seed: int, report: Report) -> dict[str, float]:
         """None is needed."""

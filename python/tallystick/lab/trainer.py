@@ -149,7 +149,8 @@ class CreditMethod:
         method = methods.get(config.method)
         self._method = method
         self._takes = inspect.signature(method.call).parameters
-        self._settings = {"gamma": config.settings.gamma, "step_weight": config.settings.step_weight}
+        settings = {"gamma": config.settings.gamma, "step_weight": config.settings.step_weight}
+        self._settings = {name: value for name, value in settings.items() if name not in method.defaults}
         known = {"rewards", "group", "trajectory", "state", "step", "length", *self._settings}
         needed = {name for name, p in self._takes.items() if p.default is p.empty} - set(method.defaults)
         if "group" not in self._takes or not needed <= known:
