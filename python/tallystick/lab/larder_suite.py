@@ -43,7 +43,7 @@ class LarderSuite:
     """Larder for `--env larder`; see `tallystick.lab.suite.Suite`."""
 
     name = "larder"
-    settings = Settings()
+    settings = Settings(learning_rate=8e-4)
     policy = PolicyConfig(vocabulary=len(WORDS), slots=GOAL + _TURN, rotary=0.25, spread=3**-0.5)
 
     def __init__(self) -> None:
