@@ -35,11 +35,11 @@ class Claim:
     Args:
         title: the claim in one sentence.
         env: name of the suite.
-        arms: methods. Where there are several, all runs start from the warm start of the first seed, with everything
-            else equal; where there is one, each seed makes its own.
+        arms: methods, with everything else equal.
         seeds: of the runs.
         iterations: of each run.
         checks: what must come out.
+        start_seed: all runs start from the warm start of this seed; None: each seed from its own.
     """
 
     title: str
@@ -48,6 +48,7 @@ class Claim:
     seeds: tuple[int, ...]
     iterations: int
     checks: tuple[Check, ...]
+    start_seed: int | None = None
 
 
 CLAIMS = {
@@ -62,6 +63,7 @@ CLAIMS = {
             Check("end", "gigpo", mean=0.87),
             Check("difference", "gigpo", against="grpo", mean=0.08),
         ),
+        start_seed=12,
     ),
     "reasoning-gym": Claim(
         title="A small policy learns to spell backward, as the verifier of reasoning-gym judges it.",

@@ -32,7 +32,7 @@ GUIDE_NOISE = (0.0, 0.2, 0.5)
 IMITATION_BATCH = 24
 IMITATION_RATE = 3e-3
 IMITATION_STEPS = 600
-IMITATION_GOAL = 0.2
+IMITATION_GOAL = 0.15
 """Imitation ends at this success over half the training tasks, tried every ten steps, or after so many steps."""
 
 EPISODES = 3
@@ -43,7 +43,7 @@ class LarderSuite:
     """Larder for `--env larder`; see `tallystick.lab.suite.Suite`."""
 
     name = "larder"
-    settings = Settings(learning_rate=8e-4)
+    settings = Settings()
     policy = PolicyConfig(vocabulary=len(WORDS), slots=GOAL + _TURN, rotary=0.25, spread=3**-0.5)
 
     def __init__(self) -> None:

@@ -60,14 +60,14 @@ def reproduce(name: str, runs: Path, out: Path) -> bool:
         raise UnsupportedError(f"`name` must be one of {', '.join(CLAIMS)}, found {name!r}", "name")
     claim = CLAIMS[name]
     settings = replace(suite(claim.env).settings, iterations=claim.iterations)
-    shared = str(runs / name / START) if len(claim.arms) > 1 else ""
+    shared = "" if claim.start_seed is None else str(runs / name / START)
     ordered = [Config(arm, claim.env, seed, settings, shared) for seed in claim.seeds for arm in claim.arms]
     for config in ordered:
         folder = _folder(runs / name, config.method, config.seed)
         if (folder / CHECKPOINT).exists():
             reopened(folder, config.by_name())
-    if shared and not Path(shared).exists():
-        _make_start(claim, Path(shared))
+    if claim.start_seed is not None and not Path(shared).exists():
+        _make_start(claim.env, claim.start_seed, Path(shared))
     pool = ThreadPoolExecutor(PROCESSES)
     try:
         for done in [pool.submit(_run, config, runs / name) for config in ordered]:
@@ -113,11 +113,11 @@ def judged(check: Check, runs: Runs) -> tuple[list[float], str, bool]:
     return values, f"{mean:.3f} [{mean - half:.3f}, {mean + half:.3f}]", holds
 
 
-def _make_start(claim: Claim, path: Path) -> None:
-    """Writes the weights that methods are compared from: the warm start of the first seed."""
+def _make_start(env: str, seed: int, path: Path) -> None:
+    """Writes the weights that all runs start from."""
     path.parent.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    played, seed = suite(claim.env), claim.seeds[0]
+    played = suite(env)
     policy = Policy(played.policy, seed)
     played.warm_start(policy, seed, lambda text: print(f"warm start of seed {seed}: {text}", flush=True))
     played.close()
@@ -217,8 +217,8 @@ def _page(
 
 
 def _starts(claim: Claim) -> str:
-    if len(claim.arms) > 1:
-        return f"All runs start from the same weights, the warm start of seed {claim.seeds[0]}."
+    if claim.start_seed is not None:
+        return f"All runs start from the same weights, the warm start of seed {claim.start_seed}."
     return "Each seed has weights and a warm start of its own."
 
 
