@@ -63,7 +63,7 @@ CLAIMS = {
             Check("end", "gigpo", mean=0.87),
             Check("difference", "gigpo", against="grpo", mean=0.08),
         ),
-        start_seed=12,
+        start_seed=0,
     ),
     "reasoning-gym": Claim(
         title="A small policy learns to spell backward, as the verifier of reasoning-gym judges it.",

@@ -44,7 +44,7 @@ class LarderSuite:
 
     name = "larder"
     settings = Settings()
-    policy = PolicyConfig(vocabulary=len(WORDS), slots=GOAL + _TURN, rotary=0.25, spread=3**-0.5)
+    policy = PolicyConfig(vocabulary=len(WORDS), slots=GOAL + _TURN, spread=3**-0.5)
 
     def __init__(self) -> None:
         self.tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token=WORDS[0]))
