@@ -69,9 +69,9 @@ $(BUILT): $(SOURCES) | toolchain $(BIN)/uv
 	@touch $@
 
 toolchain:
-	@command -v cargo >/dev/null || { echo "cargo is not on PATH: install Rust 1.88 or newer with rustup." >&2; exit 1; }
-	@minor=$$(cargo --version | sed -nE 's/^cargo 1\.([0-9]+).*/\1/p'); [ "$${minor:-0}" -ge 88 ] || \
-		{ echo "cargo is older than 1.88: run rustup update, or install Rust with rustup." >&2; exit 1; }
+	@command -v cargo >/dev/null || { echo "cargo is not on PATH: install Rust 1.89 or newer with rustup." >&2; exit 1; }
+	@minor=$$(cargo --version | sed -nE 's/^cargo 1\.([0-9]+).*/\1/p'); [ "$${minor:-0}" -ge 89 ] || \
+		{ echo "cargo is older than 1.89: run rustup update, or install Rust with rustup." >&2; exit 1; }
 	@command -v cc >/dev/null || { echo "no C compiler on PATH: install gcc or clang, which Rust links with." >&2; exit 1; }
 
 # The first interpreter that fits makes the environment; `exec` ends the search.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-ROOMS = ("groups", "ragged", "random", "states", "package")
+ROOMS = ("groups", "ragged", "random", "states", "rows", "package")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ MODULES = (
     "random",
     "batch",
     "plan",
+    "rows",
     "credit",
     "objectives",
     "methods",

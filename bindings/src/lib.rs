@@ -8,6 +8,7 @@ mod errors;
 mod groups;
 mod ragged;
 mod random;
+mod rows;
 mod states;
 mod strings;
 
@@ -40,6 +41,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     groups::register(m)?;
     ragged::register(m)?;
     random::register(m)?;
+    rows::register(m)?;
     states::register(m)?;
     // PyO3 lists every name here; the module is private, and its stub says what it holds.
     m.delattr("__all__")

@@ -15,7 +15,7 @@ from tallystick.plan import RolloutPlan
 from tallystick.ragged import prefix_scan, reverse_scan, segment_reduce
 
 if TYPE_CHECKING:
-    from tallystick import methods, objectives
+    from tallystick import methods, objectives, rows
 
 __all__ = [
     "RolloutBatch",
@@ -31,6 +31,7 @@ __all__ = [
     "prefix_scan",
     "random",
     "reverse_scan",
+    "rows",
     "segment_reduce",
     "set_num_threads",
     "states",
@@ -38,6 +39,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("methods", "objectives"):
+    if name in ("methods", "objectives", "rows"):
         return importlib.import_module(f"tallystick.{name}")
     raise AttributeError(f"module 'tallystick' has no attribute {name!r}")

@@ -68,3 +68,23 @@ def random_integers(
     seed: int, step: int, ids: NDArray[np.int64], purpose: str, size: int, high: int
 ) -> NDArray[np.int64]: ...
 def random_permutation(seed: int, step: int, purpose: str, n: int) -> NDArray[np.int64]: ...
+
+# Of logits [T, V] whose rows lie in one piece each: float32, or the bits of `kind`, "bfloat16" or "float16", as uint16.
+# Log-probs of the targets, entropy, logsumexp, log of the sum of squared probabilities, mean logit and log(1 - p), [T]
+# each, and log-probs of the listed ids [T * K].
+def row_stats(
+    logits: NDArray[Any], kind: str, targets: NDArray[np.int64], ids: NDArray[np.int64], listed: int, scale: float
+) -> list[NDArray[np.float32]]: ...
+
+# Writes to `out` [T * V]. `saved` are the first four that `row_stats` returns, `upstream` the gradients of all seven.
+def row_grad(
+    logits: NDArray[Any],
+    kind: str,
+    targets: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    listed: int,
+    scale: float,
+    saved: list[NDArray[np.float32]],
+    upstream: list[NDArray[np.float32]],
+    out: NDArray[Any],
+) -> None: ...

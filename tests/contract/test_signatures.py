@@ -80,6 +80,7 @@ SIGNATURES = {
         ddof=1,
         eps=1e-6,
     ),
+    "rows.row_stats": positional("logits", "targets") | keyword(ids=None, temperature=1.0),
     "methods.table": {},
     "methods.get": positional("name"),
     "objectives.policy_loss": positional("log_probs", "advantages", "response_mask")
@@ -113,6 +114,11 @@ def test_signature(path):
     assert list(parameters)[: len(order)] == order
     added = set(parameters) - set(expected)
     assert all(parameters[name].default is not REQUIRED for name in added)
+
+
+def test_row_statistics_have_these_fields():
+    names = "log_probs", "entropy", "logsumexp", "log_sum_sq", "mean_logit", "log_one_minus_p", "id_log_probs"
+    assert ts.rows.RowStats._fields == names
 
 
 def test_a_method_has_the_fields_that_the_table_has():

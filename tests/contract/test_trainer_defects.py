@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from tallystick import RolloutBatch, credit, group_ids, group_normalize, segment_reduce, states
+from tallystick import RolloutBatch, credit, group_ids, group_normalize, rows, segment_reduce, states
 from tallystick.errors import SingletonGroupsWarning
 from tallystick.objectives import PPOClip, aggregate, policy_loss
 
@@ -98,6 +98,17 @@ def test_report_21_a_batch_that_is_masked_whole_has_loss_and_gradient_zero(aggre
     loss.backward()
     assert loss.item() == 0
     assert not log_probs.grad.any()
+
+
+def test_report_25_bfloat16_logits_keep_their_log_probs():
+    """OpenRLHF 634, transformers 31267, TRL 4303: log-softmax in bfloat16 moved ratios of equal policies."""
+    generator = torch.Generator().manual_seed(25)
+    logits = (4 * torch.randn(64, 32000, generator=generator)).bfloat16()
+    targets = torch.randint(0, 32000, (64,), generator=generator)
+    exact = torch.log_softmax(logits.double(), -1)[torch.arange(64), targets]
+    in_bfloat16 = torch.log_softmax(logits, -1)[torch.arange(64), targets]
+    assert (rows.row_stats(logits, targets).log_probs - exact).abs().max() < 1e-5
+    assert (in_bfloat16 - exact).abs().max() > 1e-2
 
 
 def test_d1_a_group_of_one_has_advantage_zero_unless_asked():

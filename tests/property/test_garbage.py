@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tallystick as ts
+import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -24,7 +25,7 @@ from tallystick.errors import TallystickError
 
 HANGS_AFTER_S = 60
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
-ROOMS = {f"tallystick.{room}" for room in ("ragged", "groups", "states", "random", "batch", "plan", "_threads")}
+ROOMS = {f"tallystick.{room}" for room in ("ragged", "groups", "states", "random", "batch", "plan", "rows", "_threads")}
 
 
 def public_functions():
@@ -214,6 +215,37 @@ def padded(draw):
     return draw(st.fixed_dictionaries(choices, optional=more))
 
 
+def tensors(values, dtype):
+    """Tensors of what fits `dtype`, the rest as it is."""
+
+    def made(value):
+        try:
+            return torch.as_tensor(np.asarray(value, dtype=np.float64)).to(dtype)
+        except (TypeError, ValueError, OverflowError):
+            return value
+
+    return values.map(made)
+
+
+def logit_rows():
+    kinds = st.sampled_from([torch.float32, torch.bfloat16, torch.float16])
+    return st.tuples(st.integers(0, 4), st.integers(1, 5), st.integers(0, 3), kinds).flatmap(
+        lambda size: fixed(
+            logits=tensors(grid(REALS | st.floats(), size[0], size[1]), size[3]),
+            targets=tensors(column(st.integers(0, size[1] - 1), size[0]), torch.int64),
+            ids=optional(tensors(grid(st.integers(-1, size[1] - 1), size[0], size[2]), torch.int32)),
+            temperature=mostly(st.floats(0.1, 3)),
+        )
+    )
+
+
+def statistics(answer, arguments):
+    rows = len(arguments["logits"])
+    assert [len(column) for column in answer] == [rows] * 7
+    assert not (answer.log_probs > 0).any()
+    assert not (answer.entropy < 0).any()
+
+
 BATCHES = st.lists(
     st.fixed_dictionaries(
         {"tokens": st.lists(st.integers(0, 9), max_size=3), "rewards": st.floats(-1, 1), "uid": st.text(max_size=2)}
@@ -374,6 +406,8 @@ def calls():
             ),
             ranks,
         ),
+        "rows.row_stats": Call(ts.rows.row_stats, logit_rows(), statistics),
+        "rows.RowStats": Call(ts.rows.RowStats, fixed(**dict.fromkeys(ts.rows.RowStats._fields, HOSTILE))),
         "states.keys": Call(
             states.keys,
             fixed(observations=observations, scope=optional(st.lists(LABELS, max_size=5) | HOSTILE)),
@@ -488,6 +522,7 @@ def calls():
 
 
 CALLS = calls()
+ts.rows.row_stats(torch.zeros(1, 1), torch.zeros(1, dtype=torch.int64))  # the first call of an op loads more of torch
 
 
 @pytest.fixture(autouse=True)

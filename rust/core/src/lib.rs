@@ -1,7 +1,7 @@
 //! The pure half of tallystick: algorithms over columns, without Python and without I/O.
 //!
-//! Floors go upwards: [`error`], [`cpu`], [`threads`] and [`ragged`] know nothing of the rest; [`groups`], [`states`]
-//! and [`random`] stand on them.
+//! Floors go upwards: [`error`], [`cpu`], [`threads`] and [`ragged`] know nothing of the rest; [`groups`], [`states`],
+//! [`random`] and [`rows`] stand on them.
 
 pub mod canonical;
 pub mod cpu;
@@ -10,6 +10,7 @@ pub mod groups;
 pub mod hash;
 pub mod ragged;
 pub mod random;
+pub mod rows;
 pub mod states;
 pub mod threads;
 
