@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -67,6 +68,16 @@ TRL, VERL, COMPILED = "the formulas of TRL's fallback", "the formulas of verl's 
 
 def peers() -> dict[str, Statistics]:
     return {"eager": eager, TRL: row_by_row, VERL: row_by_row_and_chunks, COMPILED: torch.compile(eager, dynamic=False)}
+
+
+def keep_freed_memory() -> None:
+    """Tells the C library to keep large blocks. It would give each back to the system, and each call would wait for new
+    pages: most of all the peers, which hold several copies of the logits.
+    """
+    mmap_max, trim_threshold, top_pad = -4, -1, -2
+    library = ctypes.CDLL(None)
+    for option, value in ((mmap_max, 0), (trim_threshold, 2**31 - 1), (top_pad, 1 << 30)):
+        assert library.mallopt(option, value) == 1
 
 
 def forward(call: Statistics, dtype: torch.dtype) -> Callable[[Any], list[Tensor]]:

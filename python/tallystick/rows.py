@@ -59,7 +59,7 @@ def row_stats(logits: Tensor, targets: Tensor, *, ids: Tensor | None = None, tem
 
     where the gradient g of log_one_minus_p counts as -g p / (1 - p) at the target. It is contiguous and has the dtype
     of `logits`. A row whose upstream gradients are all 0 gets 0 without being read, so that NaN in a row that the loss
-    leaves out stays there. No second derivative is offered.
+    leaves out stays there. There is no second derivative.
 
     For example, logits [[0, ln 3]] with target 1 give log_probs [ln 3/4], entropy [0.5623], logsumexp [ln 4],
     log_sum_sq [ln 10/16], mean_logit [(ln 3) / 2] and log_one_minus_p [ln 1/4].
@@ -79,7 +79,8 @@ def row_stats(logits: Tensor, targets: Tensor, *, ids: Tensor | None = None, tem
         DTypeError: an argument that is no tensor, or of another dtype than said above.
         ShapeError: shapes that do not fit.
         UnsupportedError: an id that is not of the vocabulary (`index` is its row), a `temperature` that is not
-            positive or outside 1e-30 to 1e30, a tensor that is sparse or not on the CPU.
+            positive or outside 1e-30 to 1e30, a tensor that is sparse or not on the CPU, and, when it is asked for, a
+            second derivative.
     """
     _require_tensor("logits", logits, tuple(_KINDS), ("T", "V"))
     rows = logits.shape[0]
@@ -91,7 +92,7 @@ def row_stats(logits: Tensor, targets: Tensor, *, ids: Tensor | None = None, tem
         raise UnsupportedError(
             f"`temperature` must be positive and between {_LEAST:g} and {_MOST:g}, found {temperature}", "temperature"
         )
-    return RowStats(*_row_stats(logits, targets, ids, 1.0 / temperature))
+    return RowStats(*torch.ops.tallystick.row_stats(logits, targets, ids, 1.0 / temperature))
 
 
 def _require_tensor(name: str, value: Any, dtypes: tuple[torch.dtype, ...], axes: tuple[str, ...]) -> None:
@@ -126,13 +127,6 @@ def _bits(tensor: Tensor) -> NDArray[Any]:
     return (tensor if tensor.dtype == torch.float32 else tensor.view(torch.uint16)).numpy()
 
 
-@torch.library.custom_op(
-    "tallystick::row_stats",
-    mutates_args=(),
-    device_types="cpu",
-    schema="(Tensor logits, Tensor targets, Tensor ids, float scale)"
-    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
-)
 def _row_stats(logits: Tensor, targets: Tensor, ids: Tensor, scale: float) -> tuple[Tensor, ...]:
     found = _native.row_stats(
         _readable(logits), _KINDS[logits.dtype], targets.numpy(), ids.numpy().reshape(-1), ids.shape[1], scale
@@ -141,12 +135,11 @@ def _row_stats(logits: Tensor, targets: Tensor, ids: Tensor, scale: float) -> tu
     return (*of_rows, of_ids.view(ids.shape))
 
 
-@torch.library.custom_op(
-    "tallystick::row_grad",
-    mutates_args=(),
-    device_types="cpu",
-    schema="(Tensor logits, Tensor targets, Tensor ids, float scale, Tensor[] saved, Tensor[] upstream) -> Tensor",
-)
+def _row_stats_shapes(logits: Tensor, targets: Tensor, ids: Tensor, scale: float) -> tuple[Tensor, ...]:
+    of_rows = (logits.new_empty(targets.shape, dtype=torch.float32) for _ in range(6))
+    return (*of_rows, logits.new_empty(ids.shape, dtype=torch.float32))
+
+
 def _row_grad(
     logits: Tensor, targets: Tensor, ids: Tensor, scale: float, saved: list[Tensor], upstream: list[Tensor]
 ) -> Tensor:
@@ -158,21 +151,14 @@ def _row_grad(
         ids.numpy().reshape(-1),
         ids.shape[1],
         scale,
-        [column.numpy() for column in saved],
-        [column.contiguous().numpy().reshape(-1) for column in upstream],
+        [_bits(column) for column in saved],
+        [_bits(column.contiguous()).reshape(-1) for column in upstream],
         _bits(gradient).reshape(-1),
     )
     return gradient
 
 
-@_row_stats.register_fake
-def _(logits: Tensor, targets: Tensor, ids: Tensor, scale: float) -> tuple[Tensor, ...]:
-    of_rows = (logits.new_empty(targets.shape, dtype=torch.float32) for _ in range(6))
-    return (*of_rows, logits.new_empty(ids.shape, dtype=torch.float32))
-
-
-@_row_grad.register_fake
-def _(
+def _row_grad_shapes(
     logits: Tensor, targets: Tensor, ids: Tensor, scale: float, saved: list[Tensor], upstream: list[Tensor]
 ) -> Tensor:
     return logits.new_empty(logits.shape)
@@ -185,7 +171,23 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 
 def _backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None, None]:
     logits, targets, ids, *saved = ctx.saved_tensors
-    return _row_grad(logits, targets, ids, ctx.scale, saved, list(upstream)), None, None, None
+    gradient = torch.ops.tallystick.row_grad(logits, targets, ids, ctx.scale, saved, list(upstream))
+    return gradient, None, None, None
 
 
-_row_stats.register_autograd(_backward, setup_context=_save)
+def _refuse(ctx: Any, *upstream: Tensor) -> None:
+    raise UnsupportedError("`logits` has no second derivative through `row_stats`", "logits")
+
+
+# The decorator `torch.library.custom_op` does the same, and imports torch's compiler at the first call: seconds.
+_COMMON = "Tensor logits, Tensor targets, Tensor ids, float scale"
+_STATISTICS = ", ".join(["Tensor"] * len(RowStats._fields))
+for _name, _schema, _kernel, _shapes in (
+    ("tallystick::row_stats", f"({_COMMON}) -> ({_STATISTICS})", _row_stats, _row_stats_shapes),
+    ("tallystick::row_grad", f"({_COMMON}, Tensor[] saved, Tensor[] upstream) -> Tensor", _row_grad, _row_grad_shapes),
+):
+    torch.library.define(_name, _schema, tags=(torch.Tag.pt2_compliant_tag,))
+    torch.library.impl(_name, "cpu", _kernel)
+    torch.library.register_fake(_name, _shapes)
+torch.library.register_autograd("tallystick::row_stats", _backward, setup_context=_save)
+torch.library.register_autograd("tallystick::row_grad", _refuse)
