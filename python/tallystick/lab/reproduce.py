@@ -83,7 +83,9 @@ def reproduce(name: str, runs: Path, out: Path) -> bool:
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.md").write_text(page)
     (out / f"{name}.json").write_text(json.dumps(_columns(found)) + "\n")
-    picture.curves({arm: list(of_seeds.values()) for arm, of_seeds in found.items()}, out / f"{name}.png", claim.title)
+    picture.curves(
+        {arm: list(of_seeds.values()) for arm, of_seeds in found.items()}, out / f"{name}.png", f"claim: {claim.title}"
+    )
     print(page)
     return all(shown for *_, shown in verdicts)
 
@@ -197,7 +199,9 @@ def _page(
     last = claim.iterations
     return "\n".join(
         [
-            f"# {claim.title}",
+            f"# Claim: {claim.title}",
+            "",
+            f"**{'Shown' if all(holds for *_, holds in verdicts) else 'Not shown'}.**",
             "",
             f"`tallystick reproduce {name}`: {claim.env}, seeds {seeds} (n = {len(claim.seeds)}), {last} iterations a "
             f"run, {PROCESSES} processes of one thread. {_starts(claim)}",
@@ -219,7 +223,7 @@ def _page(
 def _starts(claim: Claim) -> str:
     if claim.start_seed is not None:
         return f"All runs start from the same weights, the warm start of seed {claim.start_seed}."
-    return "Each seed has weights and a warm start of its own."
+    return "Each seed starts from weights of its own."
 
 
 def _label(check: Check) -> str:
