@@ -177,6 +177,7 @@ def test_a_second_derivative_is_refused_by_name():
         first.sum().backward()
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_torch_finds_the_ops_in_order(dtype):
     logits, targets, ids = batch(3, 20, dtype)

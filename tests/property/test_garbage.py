@@ -221,7 +221,7 @@ def tensors(values, dtype):
     def made(value):
         try:
             return torch.as_tensor(np.asarray(value, dtype=np.float64)).to(dtype)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, Warning):  # a warning where a part would be lost
             return value
 
     return values.map(made)
