@@ -24,7 +24,6 @@ class PolicyConfig:
         width: size of the residual stream.
         layers: number of blocks.
         heads: attention heads; `width` is a multiple of it.
-        rotary: share of each head's dimensions that RoPE turns. The others compare content at any distance alike.
         spread: deviation of the first weights of the linear maps, in units of fan-in^-1/2.
     """
 
@@ -33,7 +32,6 @@ class PolicyConfig:
     width: int = 96
     layers: int = 3
     heads: int = 4
-    rotary: float = 1.0
     spread: float = 1.0
 
 
@@ -223,9 +221,7 @@ class _Block(nn.Module):
 
 def _rotation(config: PolicyConfig, start: int, stop: int) -> tuple[Tensor, Tensor]:
     half = config.width // config.heads // 2
-    turned = round(half * config.rotary)
-    frequency = torch.zeros(half)
-    frequency[:turned] = 10000.0 ** (-torch.arange(turned) / turned)
+    frequency = 10000.0 ** (-torch.arange(half) / half)
     angle = torch.arange(start, stop)[:, None] * frequency
     return angle.cos(), angle.sin()
 
