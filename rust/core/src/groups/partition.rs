@@ -1,9 +1,9 @@
 //! Rows brought together by group.
 
-use super::trim;
 use std::ops::Range;
 
 use super::ids::{Column, group_ids};
+use super::trim;
 use crate::{Error, Result};
 
 /// The rows of each group, in row order. Buffers are kept between calls: [`Partition::fill`] sets the content.
